@@ -1,0 +1,3 @@
+module toolrounds
+
+go 1.26
