@@ -74,7 +74,9 @@ const MembershipPrefix = "G#"
 func Group(id string) Key { return Key{"G#" + escape.Replace(id), skMeta} }
 
 // Member says that the user is in the group; it lies with the group.
-func Member(group, user string) Key { return Key{"G#" + escape.Replace(group), "U#" + escape.Replace(user)} }
+func Member(group, user string) Key {
+	return Key{"G#" + escape.Replace(group), "U#" + escape.Replace(user)}
+}
 
 // MemberPrefix is the sort-key prefix of a group's members.
 const MemberPrefix = "U#"
@@ -112,7 +114,9 @@ func Chat(id string) Key { return Key{"C#" + escape.Replace(id), skMeta} }
 func UserChats(user string) string { return "U#" + escape.Replace(user) + "#C" }
 
 // Message is one message of a chat.
-func Message(chat, id string) Key { return Key{"C#" + escape.Replace(chat), MessagePrefix + escape.Replace(id)} }
+func Message(chat, id string) Key {
+	return Key{"C#" + escape.Replace(chat), MessagePrefix + escape.Replace(id)}
+}
 
 // MessagePrefix is the sort-key prefix of a chat's messages.
 const MessagePrefix = "M#"
@@ -139,7 +143,9 @@ func Work(run string) Key { return Key{"R#" + run, skWork} }
 func Round(run string, round int) Key { return Key{"R#" + run, fmt.Sprintf("W#%04d", round)} }
 
 // Call is one tool call of a round and its result.
-func Call(run string, round, index int) Key { return Key{"R#" + run, fmt.Sprintf("W#%04d#%04d", round, index)} }
+func Call(run string, round, index int) Key {
+	return Key{"R#" + run, fmt.Sprintf("W#%04d#%04d", round, index)}
+}
 
 // Event is one stored tool event of a run: its time in Unix milliseconds orders events, the rest makes a repeated one the same item.
 func Event(run string, at int64, round, index, n int) Key {
