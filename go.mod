@@ -28,6 +28,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.52.0 // indirect
 	github.com/aws/smithy-go v1.28.9 // indirect
 	github.com/awslabs/aws-lambda-go-api-proxy v0.16.2 // indirect
-	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
-	golang.org/x/crypto v0.59.0 // indirect
+	github.com/golang-jwt/jwt/v5 v5.3.1
+	golang.org/x/crypto v0.59.0
 )
