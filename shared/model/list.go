@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -194,8 +193,8 @@ func info(e Entry) map[string]any {
 	meta := maps.Clone(e.Meta)
 	delete(meta, "profile_image_url")
 	return map[string]any{"version_id": e.VersionID, "id": e.ID, "user_id": e.UserID, "base_model_id": e.BaseModelID, "name": e.Name,
-		"params": map[string]any{}, "meta": meta, "access_grants": e.Grants, "is_active": e.IsActive, "updated_at": json.Number(fmt.Sprint(e.UpdatedAt)),
-		"created_at": json.Number(fmt.Sprint(e.CreatedAt))}
+		"params": map[string]any{}, "meta": meta, "access_grants": e.Grants, "is_active": e.IsActive, "updated_at": e.UpdatedAt,
+		"created_at": e.CreatedAt}
 }
 
 func tags(e Entry) []any {
