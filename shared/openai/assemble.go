@@ -192,11 +192,15 @@ func (a *assembler) takeReasoning(text string) error {
 		return err
 	}
 	a.tags.leave()
+	dropped := a.dropEmpty()
 	last := a.last()
 	if last == nil || !last.Reasoning || last.Closed || last.Attributes["type"] != "reasoning_content" {
 		last = a.push(Block{Reasoning: true, StartTag: "<think>", EndTag: "</think>", Attributes: map[string]string{"type": "reasoning_content"}})
 	}
 	last.text.WriteString(text)
+	if dropped {
+		return a.snapshot()
+	}
 	return a.send(Delta{Kind: Reasoning, Block: len(a.blocks) - 1, Text: text})
 }
 
@@ -214,6 +218,19 @@ func (a *assembler) push(b Block) *openBlock {
 	}
 	a.blocks = append(a.blocks, &openBlock{Block: b})
 	return a.last()
+}
+
+// dropEmpty removes the last block if it is reasoning without a text: a tag that nothing followed.
+func (a *assembler) dropEmpty() bool {
+	last := a.last()
+	if last == nil || !last.Reasoning || last.text.Len() > 0 {
+		return false
+	}
+	a.blocks = a.blocks[:len(a.blocks)-1]
+	if before := a.last(); before != nil && !before.Reasoning {
+		before.Closed = false // nothing came between: the text goes on
+	}
+	return true
 }
 
 // segments takes what a piece of content turned out to be. If a tag is among it, one Snapshot stands for all of it.
@@ -246,12 +263,7 @@ func (a *assembler) segments(found []segment) error {
 			last.text.Reset()
 			last.text.WriteString(text)
 			last.Closed = true
-			if text == "" {
-				a.blocks = a.blocks[:len(a.blocks)-1]
-				if last := a.last(); last != nil && !last.Reasoning {
-					last.Closed = false // nothing came between: the text goes on
-				}
-			}
+			a.dropEmpty()
 		}
 	}
 	if structure {

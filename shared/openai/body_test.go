@@ -171,3 +171,45 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDeltas plays deltas of all kinds in any order and checks that what is shown agrees with the Round.
+func FuzzDeltas(f *testing.F) {
+	deltas := []string{saying("a"), saying(" \n"), saying("<think>"), saying("</think>"), saying("<thi"), saying("nk>b"), saying("</"), saying("<reason>x</reason>y"),
+		`{"content":"\ud83d"}`, `{"content":"\ude80"}`, `{"reasoning":"r"}`, `{"reasoning":"\ud83d"}`, `{"content":[{"thinking":"t"},{"text":"u"}]}`}
+	for _, index := range []string{"", `"index":0,`, `"index":1,`} {
+		for _, id := range []string{"", `"id":"a",`, `"id":"b",`} {
+			for _, function := range []string{`{"name":"f"}`, `{"name":"f","arguments":"{\"x\":"}`, `{"arguments":"1}"}`, `{"name":"g","arguments":"{}"}`,
+				`{"arguments":"{\"y\":2}"}`, `{"name":"ff","arguments":{"z":"\ud83d"}}`, `{"arguments":"\ud83d"}`} {
+				deltas = append(deltas, calling("{"+index+id+`"function":`+function+"}"))
+			}
+		}
+	}
+	f.Add([]byte{0, 2, 5, 3, 20, 21, 22, 40, 41, 60, 70}, true)
+	f.Add([]byte{8, 10, 9, 11, 14, 15, 16, 17, 18, 19, 30, 31}, false)
+	f.Fuzz(func(t *testing.T, picks []byte, known bool) {
+		var chosen []string
+		for _, p := range picks[:min(len(picks), 60)] {
+			chosen = append(chosen, deltas[int(p)%len(deltas)])
+		}
+		opts := StreamOptions{}
+		if known {
+			opts.KnownTools = []string{"f", "ff"}
+		}
+		r, _ := read(t, opts, strings.NewReader(sse("stop", chosen...)))
+		seen := map[string]bool{}
+		for _, c := range r.Calls {
+			if c.ID == "" || seen[c.ID] {
+				t.Fatalf("id %q is empty or used twice", c.ID)
+			}
+			seen[c.ID] = true
+		}
+		for _, b := range r.Blocks {
+			if b.Text == "" {
+				t.Fatalf("an empty block in %+v", r.Blocks)
+			}
+		}
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	})
+}

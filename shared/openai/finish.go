@@ -176,7 +176,13 @@ func (a *assembler) flushText() error {
 	if err := a.segments(a.tags.feed(a.text.flush())); err != nil {
 		return err
 	}
-	return a.segments(a.tags.flush())
+	if err := a.segments(a.tags.flush()); err != nil {
+		return err
+	}
+	if a.dropEmpty() {
+		return a.snapshot()
+	}
+	return nil
 }
 
 func (a *assembler) flushArguments() error {
