@@ -2,6 +2,7 @@ package openai
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -118,6 +119,8 @@ func TestCalls(t *testing.T) {
 		{name: "a pair of surrogates cut between pieces", deltas: []string{
 			calling(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":\"\ud83d"}}`), calling(`{"index":0,"function":{"arguments":"\ude80\"}"}}`)},
 			want: []want{{"a", "f", `{"x":"🚀"}`}}},
+		{name: "half a pair of surrogates at the end", deltas: []string{calling(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":\"\ud83d"}}`)},
+			want: []want{{"a", "f", "{\"x\":\"\uFFFD"}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -168,5 +171,23 @@ func TestCallDeltas(t *testing.T) {
 				t.Errorf("got %v, want %v", s.kinds, test.want)
 			}
 		})
+	}
+}
+
+func TestNewIDs(t *testing.T) {
+	opts := StreamOptions{}
+	body := sse("stop", calling(`{"function":{"name":"f","arguments":"{}"}}`, `{"function":{"name":"f","arguments":"{}"}}`))
+	a := newAssembler(opts, nil)
+	done, err := readFrames(strings.NewReader(body), a.frame)
+	calls := a.finish(done, err, "").Calls
+	for _, c := range calls {
+		if !regexp.MustCompile(`^call_[0-9a-f]{24}$`).MatchString(c.ID) {
+			t.Errorf("id %q", c.ID)
+		}
+	}
+	opts.NewID = func() string { return "same" } // must not hang, nor give one id twice
+	r, _ := read(t, opts, strings.NewReader(body))
+	if len(calls) != 2 || calls[0].ID == calls[1].ID || r.Calls[0].ID == r.Calls[1].ID {
+		t.Errorf("ids %v and %v", calls, r.Calls)
 	}
 }

@@ -64,6 +64,9 @@ func TestReasoning(t *testing.T) {
 		{"surrogates in reasoning", nil, []string{`{"reasoning":"a\uD83D"}`, `{"reasoning":"\uDE80b"}`}, "[a🚀b]"},
 		{"lone surrogates", nil, []string{`{"content":"\ude80a\ud83d"}`, `{"content":"b\ud83d"}`}, "\uFFFDa\uFFFDb\uFFFD"},
 		{"an escaped backslash is no surrogate", nil, []string{`{"content":"\\ud83d"}`, `{"content":"\\\\ud83d"}`}, `\ud83d\\ud83d`},
+		{"half a pair of surrogates at the end of reasoning", nil, []string{`{"reasoning":"a\ud83d"}`}, "[a\uFFFD]"},
+		{"a tag and nothing more", nil, []string{saying("a<think> ")}, "a"},
+		{"a tag, then the field", nil, []string{saying("<think>"), `{"reasoning":"b"}`, saying("c")}, "[b]|c"},
 		{"wrong types", nil, []string{`{"content":7,"reasoning":{"a":1},"tool_calls":"x"}`, `null`, `[]`, saying("a")}, "a"},
 	}
 	for _, test := range tests {
