@@ -99,14 +99,15 @@ func (t *Tools) Schema(ctx context.Context, u access.User, id string, kind Valve
 }
 
 // SetValues replaces the valves of a kind by what the container makes of the values, an object, and returns it. Faults as Values; a
-// toolkit without such valves is fault.NotFound; values it does not take are fault.Invalid and change nothing.
+// toolkit without such valves is fault.Unauthorized, as clients know it; values it does not take are fault.Invalid and change nothing.
 func (t *Tools) SetValues(ctx context.Context, u access.User, id string, kind ValvesKind, values json.RawMessage) (json.RawMessage, error) {
 	k, user, err := t.valved(ctx, u, id, kind)
 	if err != nil {
 		return nil, err
 	}
+	none := fault.New(fault.Unauthorized, fault.TextNotFound)
 	if kind == Valves && !k.HasValves || kind == UserValves && !k.HasUserValves {
-		return nil, notFound()
+		return nil, none
 	}
 	source, err := t.Source(ctx, id)
 	if err != nil {
@@ -116,7 +117,7 @@ func (t *Tools) SetValues(ctx context.Context, u access.User, id string, kind Va
 	var refused *ContainerError
 	switch {
 	case errors.As(err, &refused) && refused.Kind == "no_valves":
-		return nil, notFound()
+		return nil, none
 	case errors.As(err, &refused):
 		text := textBadValves
 		if kind == UserValves {
