@@ -1,0 +1,1 @@
+"""Read access to the records that the call brings with it."""
