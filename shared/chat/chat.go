@@ -66,6 +66,7 @@ type Store struct {
 const (
 	AttrDoc   = "doc"
 	AttrFinal = "final" // what the run made of the message
+	AttrAfter = "after" // what was added once it was done: follow-ups
 	AttrDone  = "done"
 	AttrRun   = "run"
 	attrRole  = "role"
@@ -129,6 +130,9 @@ func recordOf(i table.Item) (string, Record, error) {
 		return "", Record{}, err
 	}
 	if err := i.JSON(AttrFinal, &r.Message); err != nil { // decodes into the same map: the run's fields win
+		return "", Record{}, err
+	}
+	if err := i.JSON(AttrAfter, &r.Message); err != nil {
 		return "", Record{}, err
 	}
 	return i.String("id"), r, nil
@@ -266,3 +270,6 @@ func (s *Store) List(ctx context.Context, userID string, page int) ([]Chat, erro
 
 // PageSize is how many chats a page of the list holds.
 const PageSize = 60
+
+// Put is the write that creates the chat record.
+func (c Chat) Put() table.Op { return table.Put(c.item(), table.New()) }

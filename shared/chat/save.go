@@ -98,3 +98,54 @@ func (s *Store) Delete(ctx context.Context, id string, purge Purger) error {
 	}
 	return purge.Purge(ctx, table.Chat(id).PK)
 }
+
+// Retitle changes a chat's title.
+func (s *Store) Retitle(ctx context.Context, id, title string) error {
+	return s.change(ctx, id, func(c *Chat) {
+		c.Title = title
+		if c.Doc == nil {
+			c.Doc = map[string]any{}
+		}
+		c.Doc["title"] = title
+	})
+}
+
+// Tag sets a chat's tags.
+func (s *Store) Tag(ctx context.Context, id string, tags []string) error {
+	return s.change(ctx, id, func(c *Chat) {
+		if c.Meta == nil {
+			c.Meta = map[string]any{}
+		}
+		c.Meta["tags"] = tags
+	})
+}
+
+// change rewrites a chat's record as it is now; a write in between is seen and the change made again. A chat that is gone stays gone.
+func (s *Store) change(ctx context.Context, id string, edit func(*Chat)) error {
+	for range 10 {
+		c, ok, err := s.Head(ctx, id)
+		if err != nil || !ok {
+			return err
+		}
+		seen := c.UpdatedMillis
+		edit(&c)
+		now := s.Now()
+		c.Updated, c.UpdatedMillis = now.Unix(), max(now.UnixMilli(), seen+1) // every change shows in the condition of the next
+		_, err = s.Table.Apply(ctx, table.Put(c.item(), table.Is("millis", seen)))
+		if !errors.Is(err, table.ErrCondition) {
+			return err
+		}
+	}
+	return fmt.Errorf("change chat %s: %w", id, table.ErrCondition)
+}
+
+// Append adds fields to a message that a run has finished.
+func (s *Store) Append(ctx context.Context, chatID, id, run string, fields map[string]any) error {
+	_, err := s.Table.Apply(ctx, table.Update(table.Message(chatID, id), table.Change{
+		Set: map[string]any{AttrAfter: table.MustJSON(fields)},
+	}, table.Is(AttrRun, run), table.Is(AttrDone, true)))
+	if errors.Is(err, table.ErrCondition) {
+		return nil // deleted, or rewritten by its owner
+	}
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"toolrounds/shared/fault"
+	"toolrounds/shared/tool"
 )
 
 func (s *server) health(w http.ResponseWriter, r *http.Request) error {
@@ -109,7 +110,8 @@ func keepNoConnections(key string) func(http.ResponseWriter, *http.Request) erro
 			return err
 		}
 		if len(connections) > 0 {
-			return fault.New(fault.Unavailable, "Connections to tool and terminal servers are not supported by this server yet. Nothing was saved.")
+			return &tool.StatusError{Status: http.StatusNotImplemented,
+				Detail: "Connections to tool and terminal servers are not supported by this server yet. Nothing was saved."}
 		}
 		return answer(w, 200, map[string]any{key: []any{}})
 	}

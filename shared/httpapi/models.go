@@ -312,7 +312,8 @@ func (s *server) grantModel(w http.ResponseWriter, r *http.Request) error {
 		e, err = s.Models.Create(r.Context(), u, model.Form{ID: id, Name: *name, IsActive: true, Grants: asked})
 	}
 	if err != nil {
-		return modelFault(err)
+		err = instead(err, fault.Forbidden, fault.Invalid, fault.TextProhibited)
+		return instead(err, fault.NotFound, fault.Forbidden, fault.TextProhibited)
 	}
 	return answer(w, 200, e)
 }

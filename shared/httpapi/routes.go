@@ -93,5 +93,6 @@ func (s *server) routes() []Route {
 		"prompts", "prompts/tags", "memories"} {
 		all = append(all, Route{"GET", "/api/v1/" + path, User, empty})
 	}
+	all = append(all, s.chatRoutes()...)
 	return append(all, s.More...)
 }

@@ -23,6 +23,7 @@ import (
 
 	"toolrounds/shared/access"
 	"toolrounds/shared/fault"
+	"toolrounds/shared/file"
 	"toolrounds/shared/model"
 	"toolrounds/shared/tool"
 )
@@ -35,6 +36,8 @@ type Deps struct {
 	Accounts *access.Accounts
 	Models   *model.Models
 	Tools    *tool.Tools
+	Chats    Chats
+	Files    *file.Store
 
 	Name         string   // of the installation; default toolrounds
 	Version      string   // default dev

@@ -33,7 +33,8 @@ const (
 type Record struct {
 	Phase     Phase
 	Stop      bool  // somebody asked it to stop
-	Started   bool  // the machine was told to run it
+	Started   bool  // a step of the machine has begun
+	Starts    int   // how often the machine was told to start it
 	Committed bool  // the round in question is already recorded
 	Result    bool  // the call in question already has its result
 	Deadline  int64 // the time by which the current step should have written again
@@ -95,7 +96,9 @@ const (
 )
 
 // LimitReached is the text of the error that ends a turn at its limit.
-func LimitReached(limit int) string { return fmt.Sprintf("Tool-call limit reached (%d iterations).", limit) }
+func LimitReached(limit int) string {
+	return fmt.Sprintf("Tool-call limit reached (%d iterations).", limit)
+}
 
 // After decides what follows a recorded round that was number round, counted from 0, asked for calls tool calls, and left the
 // execution with spent history events. Over says that the limit is what ends the turn: the round's calls stay unanswered.
@@ -134,6 +137,9 @@ func Stop(r Record, now int64) Action {
 	return End
 }
 
+// MaxStarts is how often the machine is told to start a turn of which no step ever began.
+const MaxStarts = 3
+
 // Sweep decides what becomes of a turn that nobody seems to work on.
 func Sweep(r Record, now int64) Action {
 	switch {
@@ -141,7 +147,7 @@ func Sweep(r Record, now int64) Action {
 		return Leave
 	case r.Phase == Ended:
 		return Close
-	case !r.Started:
+	case !r.Started && r.Starts < MaxStarts:
 		return Start
 	}
 	return End

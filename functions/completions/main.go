@@ -1,0 +1,20 @@
+// Command completions is the Lambda function that serves the HTTP surface by streamed answers: completions, chats and task lists.
+package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"toolrounds/shared/app"
+	"toolrounds/shared/lambdahttp"
+)
+
+func main() {
+	a, err := app.New(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(lambdahttp.Stream(a.Handler()))
+}

@@ -1,0 +1,19 @@
+// Command sweep is the Lambda function that ends the runs that nobody else has ended.
+package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"toolrounds/shared/app"
+)
+
+func main() {
+	a, err := app.New(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(app.Step(a.Sweep))
+}

@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"toolrounds/shared/access"
+	"toolrounds/shared/fault"
+	"toolrounds/shared/run"
+)
+
+// How a caller is held who waits for an answer. The status of a failure can be told only before the first byte is sent; after that,
+// white space, which JSON allows, keeps the line open.
+const (
+	holdHeader = 20 * time.Second
+	keepAlive  = 20 * time.Second
+)
+
+// complete is POST /api/chat/completions in all its ways (spec/http.md D1, F).
+func (s *server) complete(w http.ResponseWriter, r *http.Request) error {
+	var body map[string]any
+	if err := s.decode(r, &body); err != nil {
+		return err
+	}
+	if body == nil {
+		return fault.Fields(fault.Field{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: nil})
+	}
+	if err := run.Check(body); err != nil {
+		return err
+	}
+	u := s.caller(r).User
+	if !run.OnChat(body) {
+		return s.direct(w, r, u, body)
+	}
+	accepted, err := s.Chats.Runs.Accept(r.Context(), u, body, s.Chats.BaseURL(r))
+	if err != nil {
+		return err
+	}
+	if accepted.Async {
+		return s.answer(w, http.StatusOK, map[string]any{"status": true, "task_ids": accepted.Runs, "chat_id": accepted.Chat})
+	}
+	return s.hold(w, r, accepted)
+}
+
+// hold keeps the caller until the runs are closed and answers with the first one's reply.
+func (s *server) hold(w http.ResponseWriter, r *http.Request, a run.Accepted) error {
+	var reply *run.Reply
+	started := false
+	for i, id := range a.Runs {
+		for done := false; !done; {
+			patience := keepAlive
+			if !started {
+				patience = holdHeader
+			}
+			ctx, cancel := context.WithTimeout(r.Context(), patience)
+			got, closed, err := s.Chats.Runs.Wait(ctx, a.Chat, id)
+			cancel()
+			switch {
+			case err != nil && !started:
+				return err
+			case err != nil || r.Context().Err() != nil:
+				return nil // the record has the answer; the line is cut or broken
+			case closed:
+				done = true
+				if i == 0 {
+					reply = got
+				}
+				continue
+			}
+			if !started {
+				started = true
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusOK)
+			}
+			if _, err := io.WriteString(w, " "); err != nil {
+				return nil
+			}
+			flush(w)
+		}
+	}
+	switch {
+	case reply == nil && started:
+		_, _ = io.WriteString(w, "null")
+	case reply == nil:
+		return s.answer(w, http.StatusOK, nil)
+	case started && !json.Valid(reply.Body):
+		_, _ = io.WriteString(w, "null")
+	case started:
+		_, _ = w.Write(reply.Body)
+	default:
+		w.Header().Set("Content-Type", reply.Type)
+		w.WriteHeader(reply.Status)
+		_, _ = w.Write(reply.Body)
+	}
+	return nil
+}
+
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
+
+// direct passes a request without a chat to the provider and its answer back, byte for byte (spec/http.md F).
+func (s *server) direct(w http.ResponseWriter, r *http.Request, u access.User, body map[string]any) error {
+	resp, err := s.Chats.Runs.Direct(r.Context(), u, body, s.Chats.BaseURL(r))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for _, h := range []string{"Content-Type", "Content-Encoding", "Cache-Control"} {
+		if v := resp.Header.Get(h); v != "" {
+			w.Header().Set(h, v)
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := resp.Body.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return nil // nobody listens any more
+			}
+			flush(w)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			if stream, _ := body["stream"].(bool); stream {
+				_, _ = io.WriteString(w, "\n\ndata: {\"error\":{\"message\":\"Chat completion stream failed\"}}\n\ndata: [DONE]\n\n")
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"toolrounds/shared/fault"
+	"toolrounds/shared/openai"
+	"toolrounds/shared/table"
+	"toolrounds/shared/tool"
+	"toolrounds/shared/turn"
+)
+
+// Asked is what CallModel tells the machine.
+type Asked struct {
+	Step
+	Next  turn.Next  `json:"next"`
+	Calls []CallStep `json:"calls"` // those of the round that have to be run
+}
+
+// CallStep names one call of a run.
+type CallStep struct {
+	Run   string `json:"run"`
+	Chat  string `json:"chat"`
+	Round int    `json:"round"`
+	Index int    `json:"index"`
+	Lost  string `json:"lost,omitempty"` // the machine gave up on the call: why
+}
+
+// How long things may take, and how often a model step shows that it lives.
+const (
+	ModelLimit = 870 * time.Second      // one answer of a model; Lambda ends at 900 s
+	stepLimit  = 900 * time.Second      // the whole model step
+	leaseTime  = 3 * time.Second        // a claim lapses when it was not renewed for so long
+	pulse      = 500 * time.Millisecond // renewal of the claim; also how soon a stop is seen
+	logEvery   = 400 * time.Millisecond // how often streamed text is stored
+)
+
+var (
+	errStopped = errors.New("the run was stopped")
+	errLost    = errors.New("another attempt took the run over")
+	errTooLong = fmt.Errorf("the model did not finish its answer within %d seconds", int(ModelLimit.Seconds()))
+)
+
+// CallModel asks the model for one round and records what it answers. It may be repeated after a death: what an earlier try recorded is
+// returned; otherwise the model is asked again, and what the dead one had streamed is forgotten.
+func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
+	over := Asked{Step: step, Next: turn.Finish, Calls: []CallStep{}}
+	r, err := s.advance(ctx, step.Chat, step.Run, stepLimit, table.Change{
+		Add: map[string]int64{attrAttempt: 1}, Set: map[string]any{attrLease: s.Now().Add(leaseTime).UnixMilli()},
+	})
+	if errors.Is(err, errGone) {
+		return over, nil
+	}
+	if err != nil {
+		return Asked{}, err
+	}
+	rec, err := s.gather(ctx, step.Run, false)
+	if err != nil {
+		return Asked{}, err
+	}
+	if rec.work == nil {
+		return Asked{}, errors.New("the run was not prepared")
+	}
+	decision := r.record()
+	decision.Committed = len(rec.rounds) > step.Round
+	switch turn.Model(decision) {
+	case turn.Leave, turn.End:
+		return over, nil
+	case turn.Replay:
+		return s.next(step, rec, rec.rounds[step.Round])
+	}
+	a := &answer{Service: s, step: step, run: r, rec: rec, clock: newClock()}
+	made := a.ask(ctx)
+	if errors.Is(a.lost, errLost) {
+		return over, nil // whoever took over goes on
+	}
+	if ctx.Err() != nil {
+		return Asked{}, context.Cause(ctx)
+	}
+	made.Over = overLimit(step, made, s.Limits)
+	err = s.commit(ctx, step, r, made)
+	if errors.Is(err, table.ErrCondition) {
+		return s.afterRace(ctx, step)
+	}
+	if err != nil {
+		return Asked{}, err
+	}
+	return s.next(step, rec, made)
+}
+
+func overLimit(step Step, made round, l Limits) bool {
+	_, over := turn.After(step.Round, len(made.calls), 0, turn.Limits{Rounds: l.Rounds})
+	return over
+}
+
+// afterRace decides for a try that came too late with its answer.
+func (s *Service) afterRace(ctx context.Context, step Step) (Asked, error) {
+	rec, err := s.gather(ctx, step.Run, false)
+	if err != nil {
+		return Asked{}, err
+	}
+	if len(rec.rounds) > step.Round {
+		return s.next(step, rec, rec.rounds[step.Round])
+	}
+	return Asked{Step: step, Next: turn.Finish, Calls: []CallStep{}}, nil
+}
+
+// next is what follows a recorded round.
+func (s *Service) next(step Step, rec *record, made round) (Asked, error) {
+	calls := len(made.calls)
+	if made.Error != nil || made.Incomplete || !rec.work.Stream {
+		calls = 0
+	}
+	next, _ := turn.After(step.Round, calls, step.Spent, turn.Limits{Rounds: s.Limits.Rounds, Events: s.Limits.Events})
+	out := Asked{Step: step, Next: next, Calls: []CallStep{}}
+	if next == turn.Finish {
+		return out, nil
+	}
+	for i, c := range made.calls {
+		if c.result == nil {
+			out.Calls = append(out.Calls, CallStep{Run: step.Run, Chat: step.Chat, Round: step.Round, Index: i})
+		}
+	}
+	out.Step.Round++
+	out.Step.Spent += turn.Events(len(out.Calls))
+	return out, nil
+}
+
+// commit records a round and its calls, if the run is still this attempt's.
+func (s *Service) commit(ctx context.Context, step Step, r Run, made round) error {
+	deadline := s.Now().Add(time.Duration(s.Limits.ToolSeconds)*time.Second + toolSlack + slack).UnixMilli()
+	expires := s.expires()
+	own := table.Update(table.Run(step.Chat, step.Run), table.Change{
+		Set: map[string]any{attrDeadline: deadline, attrLease: int64(0)}, Index: &[2]string{table.OpenRuns(shard(step.Run)), deadlineKey(deadline, step.Run)},
+	}, table.Is(attrPhase, string(turn.Open)), table.Is(attrAttempt, r.Attempt))
+	put := table.Put(table.Item{
+		Key: table.Round(step.Run, step.Round), Expires: expires, Attr: map[string]any{attrDoc: table.MustJSON(made.roundDoc)},
+	}, table.New())
+	calls := make([]table.Op, len(made.calls))
+	for i, c := range made.calls {
+		item := table.Item{Key: table.Call(step.Run, step.Round, i), Expires: expires, Attr: map[string]any{attrDoc: table.MustJSON(c.callDoc)}}
+		if c.result != nil {
+			item.Attr[attrResult] = table.MustJSON(c.result)
+		}
+		calls[i] = table.Put(item)
+	}
+	if len(calls) > maxTogether { // calls first: they count only once their round is there
+		if err := s.Table.Batch(ctx, calls...); err != nil {
+			return fmt.Errorf("record calls: %w", err)
+		}
+		calls = nil
+	}
+	if err := s.Table.Transact(ctx, append([]table.Op{own, put}, calls...)...); err != nil {
+		return fmt.Errorf("record round %d: %w", step.Round, err)
+	}
+	return nil
+}
+
+// maxTogether is how many calls are recorded in one transaction with their round.
+const maxTogether = 40
+
+// toolSlack is what the machine and the container need around a call's own time.
+const toolSlack = 60 * time.Second
+
+// answer is one try to get a round from the model.
+type answer struct {
+	*Service
+	step  Step
+	run   Run
+	rec   *record
+	clock *clock
+
+	mu      sync.Mutex // guards pending
+	pending []openai.Delta
+	batches int
+	lost    error // errLost, errStopped or nil
+}
+
+// ask asks the model and returns the round, whatever became of it.
+func (a *answer) ask(ctx context.Context) round {
+	work := a.rec.work
+	body := work.body(a.rec.rounds, a.Limits.ResultChars)
+	opts := openai.StreamOptions{PriorCallIDs: a.rec.priorCalls(), KnownTools: work.names(), NewID: func() string { return a.ItemID("call") }}
+	asking, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(ModelLimit, func() { cancel(errTooLong) })
+	defer timer.Stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		a.watch(asking, cancel)
+	}()
+	var got *openai.Round
+	var reply *Reply
+	if work.Stream {
+		got, _ = a.Provider.Stream(asking, body, opts, a.sink)
+	} else {
+		got, reply = a.whole(asking, body, opts)
+	}
+	cause := context.Cause(asking)
+	cancel(nil)
+	<-watched
+	if errors.Is(cause, errLost) || errors.Is(cause, errStopped) {
+		a.lost = cause
+	} else if errors.Is(cause, errTooLong) {
+		got.Err = errTooLong
+	}
+	return a.assemble(got, reply)
+}
+
+// whole asks for an answer in one piece. Its calls are not run: the caller gets them as they are (spec/http.md D1).
+func (a *answer) whole(ctx context.Context, body []byte, opts openai.StreamOptions) (*openai.Round, *Reply) {
+	c, err := a.Provider.Complete(ctx, body)
+	if err != nil {
+		return &openai.Round{Err: err, Finish: openai.FinishError}, nil
+	}
+	got := c.Round(opts)
+	got.Calls = nil
+	return got, &Reply{Status: c.Status, Type: "application/json", Body: c.Body}
+}
+
+func (a *answer) assemble(got *openai.Round, reply *Reply) round {
+	made := round{roundDoc: roundDoc{Usage: got.Usage, Reply: reply}}
+	status := Completed
+	if errors.Is(a.lost, errStopped) {
+		status, made.Incomplete = Incomplete, true
+	} else if got.Err != nil {
+		var r *Reply
+		made.Error, r = failure(got.Err)
+		if made.Reply == nil {
+			made.Reply = r
+		}
+	}
+	made.Items = a.items(got.Blocks, a.clock, status, len(got.Calls) > 0)
+	if made.Error == nil {
+		for _, c := range got.Calls {
+			made.calls = append(made.calls, a.call(c, made.Incomplete))
+		}
+	}
+	made.Calls = len(made.calls)
+	return made
+}
+
+// call turns one call of the model into one to be run: its arguments made sound, or, if it cannot be run, answered at once.
+func (a *answer) call(c openai.Call, stopped bool) callRecord {
+	made := callRecord{callDoc: callDoc{ID: c.ID, Name: c.Name, Arguments: c.Arguments}}
+	if stopped {
+		return made
+	}
+	entry, known := a.rec.work.Table[c.Name]
+	clean, bad := tool.ParseArguments(c.Name, c.Arguments)
+	if bad == nil {
+		made.Arguments = clean
+	}
+	switch {
+	case !known:
+		made.result = a.refusal("Error: Tool \"" + c.Name + "\" not found.")
+	case bad != nil:
+		made.result = a.refusal(bad.Error())
+	default:
+		made.Entry = &entry
+	}
+	return made
+}
+
+// refusal is the result of a call that is not run.
+func (s *Service) refusal(why string) *Result {
+	return &Result{Content: why, Status: FailedCall, ItemID: s.ItemID("fco")}
+}
+
+// failure is how a model's failure stands on the message, and what a waiting caller gets of it (spec/http.md D5).
+func failure(err error) (any, *Reply) {
+	var status *openai.StatusError
+	if errors.As(err, &status) {
+		kind := status.Header.Get("Content-Type")
+		if kind == "" {
+			kind = "application/json"
+		}
+		return status.Message, &Reply{Status: status.Status, Type: kind, Body: status.Body}
+	}
+	var frame *openai.FrameError
+	if errors.As(err, &frame) {
+		var v any
+		if table.Decode(frame.Object, &v) != nil {
+			v = frame.Message
+		}
+		return v, nil
+	}
+	code, detail := fault.Status(fault.New(fault.Invalid, err.Error()))
+	return err.Error(), &Reply{Status: code, Type: "application/json", Body: table.MustJSON(map[string]any{"detail": detail})}
+}
+
+// sink takes what the model streams.
+func (a *answer) sink(d openai.Delta) error {
+	a.clock.see(d, a.Now())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := len(a.pending); n > 0 && a.pending[n-1].Kind == d.Kind && a.pending[n-1].Block == d.Block && a.pending[n-1].Call == d.Call &&
+		(d.Kind == openai.Text || d.Kind == openai.Reasoning || d.Kind == openai.CallArguments) {
+		a.pending[n-1].Text += d.Text
+		return nil
+	}
+	if d.Kind == openai.Snapshot { // it replaces everything before it
+		a.pending = nil
+	}
+	a.pending = append(a.pending, d)
+	return nil
+}
+
+// watch stores what was streamed, renews the claim, and cancels when the run is stopped or taken over.
+func (a *answer) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	flush, renew := time.NewTicker(logEvery), time.NewTicker(pulse)
+	defer flush.Stop()
+	defer renew.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-flush.C:
+			if err := a.flush(ctx); err != nil && ctx.Err() == nil {
+				logger(ctx, a.step).Warn("store streamed text", "error", err)
+			}
+		case <-renew.C:
+			if err := a.renew(ctx); errors.Is(err, errStopped) || errors.Is(err, errLost) {
+				cancel(err)
+				return
+			} else if err != nil && ctx.Err() == nil {
+				logger(ctx, a.step).Warn("renew the claim", "error", err)
+			}
+		}
+	}
+}
+
+func (a *answer) renew(ctx context.Context) error {
+	change := table.Change{Set: map[string]any{attrLease: a.Now().Add(leaseTime).UnixMilli()}}
+	r, err := a.advance(ctx, a.step.Chat, a.step.Run, 0, change, table.Is(attrAttempt, a.run.Attempt))
+	switch {
+	case errors.Is(err, errGone):
+		return errLost
+	case err != nil:
+		return err
+	case r.Phase != turn.Open, r.Attempt != a.run.Attempt:
+		return errLost
+	case r.Stop:
+		return errStopped
+	}
+	return nil
+}
+
+// flush stores the pending deltas as one batch of the log, for those who read the message while it grows.
+func (a *answer) flush(ctx context.Context) error {
+	a.mu.Lock()
+	batch := a.pending
+	a.pending = nil
+	a.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(logEntry{Deltas: batch})
+	if err != nil {
+		return fmt.Errorf("encode deltas: %w", err)
+	}
+	item := table.Item{
+		Key: table.Log(a.step.Run, a.step.Round, a.run.Attempt, a.batches), Expires: a.Now().Add(time.Hour).Unix(),
+		Attr: map[string]any{attrDoc: table.Blob(raw)},
+	}
+	a.batches++
+	if _, err := a.Table.Apply(ctx, table.Put(item)); err != nil {
+		return fmt.Errorf("store log: %w", err)
+	}
+	return nil
+}

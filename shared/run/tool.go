@@ -1,0 +1,177 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"toolrounds/shared/access"
+	"toolrounds/shared/fault"
+	"toolrounds/shared/table"
+	"toolrounds/shared/turn"
+)
+
+// TextStopped is the result of a call whose run was stopped while it ran.
+const TextStopped = "Error: the run was stopped."
+
+// RunTool runs one call and records its result, once: a call that has its result already is not run again. It is run again after a
+// death before the result was recorded, with the same idempotency key (promise P5). An error means that the platform failed, and
+// that the machine may try again.
+func (s *Service) RunTool(ctx context.Context, step CallStep) error {
+	runKey, workKey := table.Run(step.Chat, step.Run), table.Work(step.Run)
+	callKey := table.Call(step.Run, step.Round, step.Index)
+	found, err := s.Table.Get(ctx, runKey, workKey, callKey)
+	if err != nil {
+		return fmt.Errorf("read call: %w", err)
+	}
+	callItem, ok := found[callKey]
+	runItem, alive := found[runKey]
+	if !ok || !alive {
+		return nil // the chat was deleted, or everything has expired
+	}
+	r, err := runOf(runItem)
+	if err != nil {
+		return err
+	}
+	c, err := callOf(callItem)
+	if err != nil {
+		return err
+	}
+	decision := r.record()
+	decision.Result = c.result != nil
+	if turn.Call(decision) != turn.Work {
+		return nil
+	}
+	if step.Lost != "" {
+		return s.answer(ctx, callKey, s.refusal("Error: the tool could not be run: "+step.Lost))
+	}
+	var w Work
+	if err := found[workKey].JSON(attrDoc, &w); err != nil {
+		return err
+	}
+	result, err := s.call(ctx, step, &w, c)
+	if err != nil {
+		return err
+	}
+	if err := s.storeEvents(ctx, step, result.Events); err != nil {
+		return err
+	}
+	return s.answer(ctx, callKey, result)
+}
+
+// answer records a call's result; the first one stays.
+func (s *Service) answer(ctx context.Context, call table.Key, result *Result) error {
+	if result.ItemID == "" {
+		result.ItemID = s.ItemID("fco")
+	}
+	_, err := s.Table.Apply(ctx, table.Update(call, table.Change{Set: map[string]any{attrResult: table.MustJSON(result)}}, table.No(attrResult)))
+	if err != nil && !errors.Is(err, table.ErrCondition) {
+		return fmt.Errorf("record result: %w", err)
+	}
+	return nil
+}
+
+// call runs the tool with the rights that the user has now.
+func (s *Service) call(ctx context.Context, step CallStep, w *Work, c callRecord) (*Result, error) {
+	u, err := s.Accounts.User(ctx, w.Request.User)
+	if err == nil && !u.Active() {
+		err = fault.New(fault.Forbidden, fault.TextProhibited)
+	}
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return s.refusal("Error: the account may not run tools any more."), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read user: %w", err)
+	}
+	toolkit, err := s.Tools.Load(ctx, u, c.Entry.Toolkit)
+	if errors.As(err, &f) { // deleted, or not allowed any more
+		return s.refusal("Error: Tool \"" + c.Name + "\" is not available any more."), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load tool: %w", err)
+	}
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go s.watchStop(watched, cancel, step)
+	result, err := s.Container.Call(watched, Invocation{
+		Toolkit: toolkit, Function: c.Entry.Function, Arguments: c.Arguments, Key: fmt.Sprintf("%s/%d/%d", step.Run, step.Round, step.Index),
+		User: u, Context: w.context(u), Seconds: s.Limits.ToolSeconds,
+	})
+	if errors.Is(context.Cause(watched), errStopped) {
+		return &Result{Content: TextStopped, Status: FailedCall}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("call container: %w", err)
+	}
+	for _, img := range result.Images {
+		url, err := s.Files.Save(ctx, u.ID, img)
+		if err != nil {
+			return nil, fmt.Errorf("store image: %w", err)
+		}
+		result.ImageURLs = append(result.ImageURLs, url)
+	}
+	return &result, nil
+}
+
+// watchStop cancels a call when its run is stopped, ended or deleted.
+func (s *Service) watchStop(ctx context.Context, cancel context.CancelCauseFunc, step CallStep) {
+	tick := time.NewTicker(pulse)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r, err := s.load(ctx, step.Chat, step.Run)
+			if errors.Is(err, errGone) || err == nil && (r.Stop || r.Phase != turn.Open) {
+				cancel(errStopped)
+				return
+			}
+		}
+	}
+}
+
+// context is what the container injects into the call, as a value of its own.
+func (w *Work) context(u access.User) map[string]any {
+	messageID := any(w.Request.Message)
+	if w.Request.Message == "" {
+		messageID = nil
+	}
+	return map[string]any{
+		"metadata": w.Metadata, "messages": w.Messages, "files": orEmpty(list(w.Request.Body, "files")), "model": w.Model,
+		"oauth_token": nil, "chat_id": w.Request.Chat, "message_id": messageID, "session_id": w.Metadata["session_id"],
+		"base_url": w.Request.BaseURL,
+	}
+}
+
+// storeEvents keeps what a call emitted and what lasts (spec/socket.md section 3). An event stored twice is one.
+func (s *Service) storeEvents(ctx context.Context, step CallStep, events []Event) error {
+	var ops []table.Op
+	for _, e := range events {
+		if !lasts(text(e.Event, "type")) {
+			continue
+		}
+		ops = append(ops, table.Put(table.Item{
+			Key: table.Event(step.Run, e.At, step.Round, step.Index, e.N), Expires: s.expires(), Attr: map[string]any{attrDoc: table.MustJSON(e)},
+		}))
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if err := s.Table.Batch(ctx, ops...); err != nil {
+		return fmt.Errorf("store events: %w", err)
+	}
+	return nil
+}
+
+// lasts tells which kinds of events leave something in the record.
+func lasts(kind string) bool {
+	switch kind {
+	case "status", "citation", "source", "files", "embeds", "chat:title", "chat:tags":
+		return true
+	}
+	return strings.HasPrefix(kind, "chat:message:") && kind != "chat:message:delta"
+}
