@@ -132,6 +132,11 @@ func (q *queue) next(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
 	case i := <-q.waiting:
+		if r.Context().Err() != nil {
+			// The process died while both were ready: the event has not been seen, the next process takes it.
+			q.waiting <- i
+			return
+		}
 		q.mu.Lock()
 		q.running[i.id] = i
 		q.mu.Unlock()
