@@ -6,6 +6,7 @@
     stack.py down     end the processes, keep the data
     stack.py clean    end the processes, remove the data
     stack.py env      addresses and keys as shell assignments
+    stack.py pids     pids of the processes that serve --function, for tests that kill them
 
 Everything of a stack lies in .local/<name>. MODEL_API_BASE_URL and MODEL_API_KEY name an OpenAI-compatible provider; without
 them a small demonstration model of the project's own answers. TASK_MODEL and MAX_TOOL_ROUNDS are passed to the template.
@@ -376,7 +377,7 @@ def show(stack: Stack) -> None:
         "tool_ids": [env["TOOL_ID"]],
         "params": {"function_calling": "legacy"},
     }
-    say(
+    print(
         f"""
   base URL      {env["BASE_URL"]}      (socket.io at {env["BASE_URL"]}/ws/socket.io/)
   API key       {env["API_KEY"]}      (administrator {env["ADMIN_EMAIL"]})
@@ -414,6 +415,18 @@ def up(stack: Stack) -> None:
     show(stack)
 
 
+def pids(stack: Stack, function: str) -> None:
+    """Function processes are children of the emulator or the front door; each knows its name and its emulator."""
+    name = stack.outputs().get(function.capitalize() + "Function")
+    if not name:
+        raise Failed(f"there is no function {function!r}, or the stack is not up")
+    wanted = {f"AWS_LAMBDA_FUNCTION_NAME={name}".encode(), f"AWS_ENDPOINT_URL={stack.emulator.endpoint}".encode()}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            if wanted <= set((folder / "environ").read_bytes().split(b"\0")):
+                print(folder.name)
+
+
 def env(stack: Stack) -> None:
     for name, value in stack.env().items():
         say(f"{name}={shlex.quote(value)}")
@@ -430,13 +443,18 @@ COMMANDS: dict[str, Callable[[Stack], None]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("command", choices=[*COMMANDS, "pids"])
+    parser.add_argument("--function", default="model", help="name of a folder in functions (pids)")
     parser.add_argument("--name", default="default", help="which stack, the name of its folder in .local")
     parser.add_argument("--port", type=int, help="port of the base URL, 3000 at first; remembered")
     parser.add_argument("--iam", action="store_true", help="let the emulator enforce the roles of the functions")
     options = parser.parse_args()
+    stack = Stack(options.name, options.port, options.iam)
     try:
-        COMMANDS[options.command](Stack(options.name, options.port, options.iam))
+        if options.command == "pids":
+            pids(stack, options.function)
+        else:
+            COMMANDS[options.command](stack)
     except (Failed, CallFailed) as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -1,4 +1,7 @@
-"""Virtual environments and builds, each made once and again only when what it is made from has changed."""
+"""Virtual environments and builds, each made once and again only when what it is made from has changed.
+
+toolchain.py NAME     makes the virtual environment of NAME.txt and prints its folder of programs
+"""
 
 import contextlib
 import fcntl
@@ -32,7 +35,8 @@ class Failed(Exception):
 
 
 def say(text: str) -> None:
-    print(text, flush=True)
+    """Progress, beside what a command prints for others to read."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def passed_environment() -> dict[str, str]:
@@ -154,3 +158,7 @@ def build_program(name: str) -> Path:
             run(["go", "build", "-o", str(new), f"./infra/local/{name}"], dict(os.environ), log)
             new.replace(program)
     return program
+
+
+if __name__ == "__main__":
+    print(venv(sys.argv[1]))

@@ -1,0 +1,120 @@
+# Everything that a checkout can do. Needs Go, Python 3.11 or newer (with venv), and make; the rest is installed below .local.
+
+PYTHON ?= python3
+SHARED_DIR ?= ../shared
+export SHARED_DIR
+
+# The stack that run, tool and stop act on.
+NAME ?= default
+PORT ?=
+STACK := $(PYTHON) infra/local/stack.py
+STACK_OPTIONS := --name $(NAME) $(if $(PORT),--port $(PORT))
+SUITE := $(PYTHON) infra/local/suite.py
+VENV := $(PYTHON) infra/local/toolchain.py
+
+# The name of the CloudFormation stack that admin and secret act on.
+AWS_STACK ?= toolrounds
+
+# Files of the contract suite that hold.
+CONTRACT := test_auth.py test_discovery.py test_tools.py test_tools_specs.py test_chats.py test_path_a.py
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PYTEST := -m pytest -q -p no:cacheprovider
+
+# What `make test` runs, in this order; all of it, also when one part fails.
+TESTS := check test-go test-python test-field test-contract test-faults test-iam
+
+.DEFAULT_GOAL := help
+.PHONY: help run up stop clean clean-all test check $(TESTS) bench tool admin secret build lock
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: ## the whole application on http://localhost:3000, until Ctrl-C
+	@$(STACK) run $(STACK_OPTIONS)
+
+up: ## the same in the background
+	@$(STACK) up $(STACK_OPTIONS)
+
+stop: ## end what up started; the data stays
+	@$(STACK) down $(STACK_OPTIONS)
+
+clean: ## end it and remove its data
+	@$(STACK) clean $(STACK_OPTIONS)
+
+clean-all: clean ## remove builds and virtual environments, too
+	@$(STACK) clean --name test
+	rm -rf .local .aws-sam
+
+test: ## all tests, a summary at the end
+	@passed=0; failed=0; summary=; \
+	for part in $(TESTS); do \
+	  printf '\n=== %s\n' $$part; begin=$$(date +%s); \
+	  if $(MAKE) --no-print-directory $$part; then result=passed; passed=$$((passed + 1)); \
+	  else result=FAILED; failed=$$((failed + 1)); fi; \
+	  summary="$$summary$$(printf '%-7s %-15s %4d s' $$result $$part $$(($$(date +%s) - begin)))\n"; \
+	done; \
+	printf "\n=== summary\n$$summary"; \
+	echo "$$passed passed, $$failed failed"; \
+	test $$failed -eq 0
+
+check: ## format, vet, lint, and the template
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "gofmt: $$bad"; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	$$($(VENV) checks)/ruff check infra tests functions/toolbox
+	$$($(VENV) checks)/ruff format --check infra
+	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $$($(VENV) sam)/sam validate --lint
+
+test-go: ## unit tests with the race detector
+	go test -race $$(go list ./... | grep -v /tests/)
+
+TOOLBOX := .local/venvs/toolbox
+
+$(TOOLBOX)/made: functions/toolbox/requirements.txt functions/toolbox/requirements-dev.txt
+	rm -rf $(TOOLBOX)
+	$(PYTHON) -m venv $(TOOLBOX)
+	$(TOOLBOX)/bin/pip install -q --disable-pip-version-check $(patsubst %,-r %,$^)
+	touch $@
+
+test-python: $(TOOLBOX)/made ## tests of the tool container
+	cd functions/toolbox && $(CURDIR)/$(TOOLBOX)/bin/python $(PYTEST) tests
+
+test-field: ## cases from public bug reports
+	go test -count=1 ./tests/field/...
+
+test-contract: ## the contract of Open WebUI, against a stack of its own
+	$(SUITE) --fresh -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%)
+
+test-iam: ## the same with the roles of the functions enforced
+	$(SUITE) --iam -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%)
+
+test-faults: ## runs whose processes are killed at each step
+	$(SUITE) -- go test -count=1 -timeout 20m ./tests/faults/...
+
+# For example: make bench BENCH='path_a.py --rounds 3 --concurrency 8'
+BENCH ?= path_a.py --rounds 3 --concurrency 8
+
+bench: ## figures of a stack of its own (BENCH='path_a.py --concurrency 32')
+	$(SUITE) --name bench --port 3200 -- sh -c '$(PYTHON) $(SHARED_DIR)/bench/$(BENCH) --base-url $$BASE_URL --key $$ADMIN_KEY'
+
+build: ## sam build for AWS (arm64)
+	CGO_ENABLED=0 GOFLAGS="-trimpath -tags=lambda.norpc '-ldflags=-s -w'" $$($(VENV) sam)/sam build --parallel
+
+tool: ## install FILE=tool.py in the running local stack (or at BASE_URL with API_KEY)
+	@test -n "$(FILE)" || { echo "make tool FILE=path/to/tool.py"; exit 1; }
+	@if [ -z "$$BASE_URL" ]; then told=$$($(STACK) env $(STACK_OPTIONS)) && eval "$$told"; export BASE_URL API_KEY; fi; \
+	$(PYTHON) infra/manage.py tool "$(FILE)"
+
+admin: ## on AWS: create the first administrator EMAIL=
+	@test -n "$(EMAIL)" || { echo "make admin EMAIL=you@example.com"; exit 1; }
+	@$$($(VENV) sam)/python infra/manage.py --stack $(AWS_STACK) admin "$(EMAIL)"
+
+secret: ## on AWS: store the model provider's API key
+	@$$($(VENV) sam)/python infra/manage.py --stack $(AWS_STACK) secret
+
+lock: ## write the lock files of infra/local anew
+	@for name in ministack sam checks; do \
+	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+	    -q infra/local/$$name.in -o infra/local/$$name.txt || exit 1; \
+	done
