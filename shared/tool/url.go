@@ -66,7 +66,7 @@ func (t *Tools) FetchURL(ctx context.Context, u *url.URL) (name, source string, 
 	case len(body) == 0:
 		return "", "", fault.New(fault.Invalid, textNoSource)
 	}
-	return nameOf(u), string(body), nil
+	return nameOf(&raw), string(body), nil
 }
 
 // nameOf suggests a name: the file's, or the folder's where the file's says nothing.
