@@ -16,6 +16,7 @@ ADMIN_EMAIL, ADMIN_PASSWORD and ADMIN_NAME describe the first administrator. Onl
 import argparse
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import shlex
@@ -26,7 +27,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,24 @@ class Stack:
 
     # ------------------------------------------------------------------------------------------------------------ commands
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps two commands from starting, deploying or ending the same stack at once."""
+        LOCAL.mkdir(exist_ok=True)
+        with (LOCAL / f"{self.name}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Failed(f"another command is at work on the stack {self.name!r}") from None
+            yield
+
     def up(self) -> None:
         if shutil.which("go") is None:
             raise Failed("Go is needed to build the functions: https://go.dev/dl")
+        with self.alone():
+            self.bring_up()
+
+    def bring_up(self) -> None:
         with concurrent.futures.ThreadPoolExecutor() as pool:
             venvs = [pool.submit(toolchain.venv, name) for name in ("ministack", "sam")]
             ministack, sam = (future.result() for future in venvs)
@@ -108,12 +124,17 @@ class Stack:
         self.remember(model=self.first_model(key), tool=SAMPLE_TOOL)
 
     def down(self) -> None:
-        for process in (self.front_door, self.demo_model, self.emulator_process):
-            process.stop()
+        with self.alone():
+            self.end_processes()
 
     def clean(self) -> None:
-        self.down()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with self.alone():
+            self.end_processes()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end_processes(self) -> None:
+        for process in (self.front_door, self.demo_model, self.emulator_process):
+            process.stop()
 
     def env(self) -> dict[str, str]:
         if "api_key" not in self.memory:
