@@ -4,12 +4,15 @@ Nothing in the package is changed on disk. Each patch is about one version (pinn
 than being skipped, if what it patches is gone.
 """
 
+import json
 import socketserver
 import sys
 
 import ministack.services.apigateway_v1 as rest_api
+import yaml
 from ministack.app import main
 from ministack.core import lambda_runtime
+from ministack.services.cloudformation import provisioners
 
 
 def answer_without_delay() -> None:
@@ -43,10 +46,17 @@ def pass_bodies_as_bytes() -> None:
     rest_api._media_type_matches = lambda media_type, binary_media_types: True
 
 
+def read_yaml_definitions() -> None:
+    """A state machine's definition may be YAML on AWS; the emulator reads JSON only."""
+    original = provisioners._sfn_definition
+    provisioners._sfn_definition = lambda props: json.dumps(yaml.safe_load(original(props)))
+
+
 if __name__ == "__main__":
     answer_without_delay()
     wait_less_for_logs()
     import_any_method()
     pass_bodies_as_bytes()
+    read_yaml_definitions()
     sys.argv[1:] = []
     main()
