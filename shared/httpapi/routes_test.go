@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
 	"toolrounds/shared/fault"
 )
 
+var wildcard = regexp.MustCompile(`\{[^}]*\}`)
+
 // concrete fills the wildcards of a pattern.
 func concrete(pattern, with string) string {
-	return strings.NewReplacer("{id}", with, "{mid}", with, "{path...}", with).Replace(pattern)
+	return wildcard.ReplaceAllLiteralString(pattern, with)
 }
 
 func TestEveryRouteAsksWhoCalls(t *testing.T) {
@@ -67,7 +70,10 @@ func TestNothingBreaksARoute(t *testing.T) {
 				continue
 			}
 			for _, body := range odd {
-				got := w.do("admin", route.Method, concrete(route.Pattern, id), body)
+				got := w.do("admin-session", route.Method, concrete(route.Pattern, id), body)
+				if got.code == 401 && strings.Contains(string(got.body), "session has expired") {
+					t.Fatalf("%s: the session has gone, so nothing is tested", got.what)
+				}
 				if got.code >= 500 && got.code != 501 || !strings.HasPrefix(got.head.Get("Content-Type"), "application/json") && got.code != 200 {
 					t.Errorf("%s with %.40q: %d %s", got.what, body, got.code, got.body)
 				}

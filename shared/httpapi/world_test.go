@@ -5,18 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
 	"toolrounds/shared/access"
+	"toolrounds/shared/chat"
+	"toolrounds/shared/file"
 	"toolrounds/shared/memory"
 	"toolrounds/shared/model"
+	"toolrounds/shared/openai"
+	"toolrounds/shared/run"
 	"toolrounds/shared/table"
 	"toolrounds/shared/tool"
 )
@@ -78,6 +84,26 @@ func (python) CheckValves(_ context.Context, _, _ string, _ tool.ValvesKind, val
 	return json.Marshal(map[string]json.RawMessage{"limit": v["limit"]})
 }
 
+// idle stands in for the machine that runs answers, for the provider's answers and for what purges chats: nothing happens.
+type idle struct{}
+
+func (idle) Start(context.Context, string, any) error                 { return nil }
+func (idle) Stop(context.Context, string, string) error               { return nil }
+func (idle) Purge(context.Context, string) error                      { return nil }
+func (idle) Call(context.Context, run.Invocation) (run.Result, error) { return run.Result{}, nil }
+
+func (idle) Stream(context.Context, []byte, openai.StreamOptions, func(openai.Delta) error) (*openai.Round, error) {
+	return &openai.Round{}, nil
+}
+
+func (idle) Complete(context.Context, []byte) (*openai.Completion, error) {
+	return &openai.Completion{Status: 200, Body: []byte("{}")}, nil
+}
+
+func (idle) Do(context.Context, []byte) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+}
+
 // world is a server with an administrator and two plain users, in memory.
 type world struct {
 	t      *testing.T
@@ -93,6 +119,12 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	accounts := access.New(tab, secrets{}, secrets{}, &access.Options{FirstSignup: true, BcryptCost: bcrypt.MinCost, Log: quiet})
 	deps := Deps{Accounts: accounts, Models: model.New(tab, provider{}, accounts, &model.Options{Log: quiet}), Log: quiet,
 		Tools: tool.New(tab, python{}, secrets{}, accounts, &tool.Options{Log: quiet}), Version: "1.2.3"}
+	files := &file.Store{Table: tab, Now: time.Now}
+	runs := &run.Service{Table: tab, Chats: &chat.Store{Table: tab, Now: time.Now}, Accounts: accounts, Models: deps.Models, Tools: deps.Tools,
+		Provider: idle{}, Container: idle{}, Files: files, Machine: idle{}, Limits: run.Limits{Rounds: 3, ToolSeconds: 1}, Now: time.Now,
+		NewID: access.NewID, ItemID: func(prefix string) string { return prefix + "_" + access.NewID() }}
+	deps.Files = files
+	deps.Chats = Chats{Store: runs.Chats, Runs: runs, Purge: idle{}, BaseURL: func(*http.Request) string { return "http://test" }}
 	for _, c := range change {
 		c(&deps)
 	}

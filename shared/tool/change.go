@@ -37,12 +37,8 @@ func (t *Tools) Create(ctx context.Context, u access.User, f Form) (Toolkit, err
 		return Toolkit{}, err
 	}
 	d, err := t.container.Describe(ctx, id, f.Source)
-	var refused *ContainerError
-	if errors.As(err, &refused) {
-		return Toolkit{}, fault.Wrap(fault.Invalid, textNotMade, err)
-	}
-	if err != nil {
-		return Toolkit{}, fault.Wrap(fault.Unavailable, textContainer, err)
+	if err := refusal(err, textNotMade); err != nil {
+		return Toolkit{}, err
 	}
 	now := t.now()
 	k := Toolkit{ID: id, UserID: u.ID, born: access.NewID(), revision: 1, CreatedAt: now, UpdatedAt: now,
@@ -105,7 +101,7 @@ func (t *Tools) Update(ctx context.Context, u access.User, id string, f Form) (T
 		return Toolkit{}, err
 	}
 	d, err := t.container.Describe(ctx, id, f.Source)
-	if err := refusal(err); err != nil {
+	if err := refusal(err, ""); err != nil {
 		return Toolkit{}, err
 	}
 	for range attempts {
@@ -130,16 +126,20 @@ func (t *Tools) Update(ctx context.Context, u access.User, id string, f Form) (T
 	return Toolkit{}, fault.New(fault.Unavailable, textBusy)
 }
 
-// refusal turns an error of the container into a fault: what it refuses is the caller's to mend, and told.
-func refusal(err error) error {
+// refusal turns an error of the container into a fault. What it refuses is the caller's to mend: fault.Invalid, with the text, or
+// its own message when that is "". Anything else is fault.Unavailable.
+func refusal(err error, text string) error {
 	if err == nil {
 		return nil
 	}
 	var refused *ContainerError
-	if errors.As(err, &refused) {
-		return fault.Wrap(fault.Invalid, refused.Message, err)
+	if !errors.As(err, &refused) || refused.Kind == "unavailable" {
+		return fault.Wrap(fault.Unavailable, textContainer, err)
 	}
-	return fault.Wrap(fault.Unavailable, textContainer, err)
+	if text == "" {
+		text = refused.Message
+	}
+	return fault.Wrap(fault.Invalid, text, err)
 }
 
 // fits checks the administrator's stored valves against a new source.
@@ -152,7 +152,7 @@ func (t *Tools) fits(ctx context.Context, k Toolkit, d Description, source strin
 		return err
 	}
 	_, err = t.container.CheckValves(ctx, k.ID, source, Valves, stored)
-	return refusal(err)
+	return refusal(err, "")
 }
 
 func (t *Tools) writable(ctx context.Context, u access.User, id string) (Toolkit, error) {

@@ -95,7 +95,7 @@ func (t *Tools) Schema(ctx context.Context, u access.User, id string, kind Valve
 		return nil, err
 	}
 	schema, err := t.container.ValvesSpec(ctx, id, source, kind)
-	return schema, refusal(err)
+	return schema, refusal(err, "")
 }
 
 // SetValues replaces the valves of a kind by what the container makes of the values, an object, and returns it. Faults as Values; a
@@ -115,17 +115,15 @@ func (t *Tools) SetValues(ctx context.Context, u access.User, id string, kind Va
 	}
 	made, err := t.container.CheckValves(ctx, id, source, kind, values)
 	var refused *ContainerError
-	switch {
-	case errors.As(err, &refused) && refused.Kind == "no_valves":
+	if errors.As(err, &refused) && refused.Kind == "no_valves" {
 		return nil, none
-	case errors.As(err, &refused):
-		text := textBadValves
-		if kind == UserValves {
-			text = textBadUserValves
-		}
-		return nil, fault.Wrap(fault.Invalid, text, err)
-	case err != nil:
-		return nil, fault.Wrap(fault.Unavailable, textContainer, err)
+	}
+	text := textBadValves
+	if kind == UserValves {
+		text = textBadUserValves
+	}
+	if err := refusal(err, text); err != nil {
+		return nil, err
 	}
 	sealed, err := t.seal.Seal(ctx, made, about(k, user))
 	if err != nil {
