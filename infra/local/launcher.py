@@ -52,6 +52,16 @@ def read_yaml_definitions() -> None:
     provisioners._sfn_definition = lambda props: json.dumps(yaml.safe_load(original(props)))
 
 
+def read_definitions_in_yaml() -> None:
+    """CloudFormation takes a state machine's definition as YAML; the emulator stores it as it is and cannot run it."""
+    original = provisioners._sfn_definition
+
+    def definition(props):
+        return json.dumps(yaml.safe_load(original(props)))
+
+    provisioners._sfn_definition = definition
+
+
 if __name__ == "__main__":
     answer_without_delay()
     wait_less_for_logs()

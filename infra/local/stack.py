@@ -165,7 +165,8 @@ class Stack:
         self.remember()
 
     def start_emulator(self, ministack: Path) -> None:
-        if self.emulator_process.pid() is not None and self.memory.get("iam") != self.iam:
+        how = toolchain.digest([HERE / "launcher.py", HERE / "ministack.txt", f"iam={self.iam}"])
+        if self.emulator_process.pid() is not None and self.memory.get("emulator") != how:
             self.emulator_process.stop()
         if self.emulator_process.pid() is None:
             state, temporary = self.folder / "state", self.folder / "tmp"
@@ -191,7 +192,7 @@ class Stack:
                 **({"AUTH": "true"} if self.iam else {}),
             }
             self.emulator_process.start([str(ministack / "python"), str(HERE / "launcher.py")], environment)
-            self.remember(iam=self.iam)
+            self.remember(emulator=how)
         _wait_for(self.emulator_process, self.emulator.endpoint + "/_ministack/health")
 
     def deploy(self, sam: Path, ministack: Path, build: Path, sources: str) -> dict[str, str]:
@@ -208,7 +209,7 @@ class Stack:
             "EmulatorUrl": self.emulator.endpoint,
         }
         outputs = self.outputs()
-        stamp = toolchain.digest([sources, json.dumps(parameters)])
+        stamp = toolchain.digest([sources, json.dumps(parameters), HERE / "launcher.py"])
         if outputs and self.memory.get("deployed") == stamp:
             return outputs
         say("deploying the template")
@@ -450,7 +451,7 @@ def pids(stack: Stack, function: str) -> None:
 
 def env(stack: Stack) -> None:
     for name, value in stack.env().items():
-        say(f"{name}={shlex.quote(value)}")
+        print(f"{name}={shlex.quote(value)}")
 
 
 COMMANDS: dict[str, Callable[[Stack], None]] = {
