@@ -109,7 +109,7 @@ func TestLoadURLRoute(t *testing.T) {
 	load("admin", `{}`).is(422, `{"detail":[{"type":"missing","loc":["body","url"],"msg":"Field required","input":{}}]}`)
 	load("admin", `{"url":5}`).status(422)
 	load("admin", `{"url":"ftp://x/y.py"}`).is(422, `{"detail":[{"type":"url_scheme","loc":["body","url"],"msg":"URL scheme should be 'http' or 'https'","input":"ftp://x/y.py"}]}`)
-	load("admin", `{"url":"http://127.0.0.1:1/x.py"}`).status(500)
+	load("admin", `{"url":"http://127.0.0.1:1/x.py"}`).detail(500, "[ERROR: Error fetching tool]")
 }
 
 func TestValvesRoutes(t *testing.T) {

@@ -407,7 +407,11 @@ func TestFetchURL(t *testing.T) {
 	if err := fetch(web{status: 404}); !errors.As(err, &status) || status.Status != 404 {
 		t.Errorf("got %v", err)
 	}
-	for code, w := range map[fault.Code]web{fault.Internal: {err: errors.New("refused")}, fault.Invalid: {status: 200},
+	refused := errors.New("refused")
+	if err := fetch(web{err: refused}); !errors.As(err, &status) || status.Status != 500 || !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	for code, w := range map[fault.Code]web{fault.Invalid: {status: 200},
 		fault.TooLarge: {status: 200, body: strings.Repeat("x", maxSource+1)}} {
 		if err := fetch(w); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v", code, err)

@@ -23,19 +23,32 @@ const (
 // maxSource is the largest source, in bytes, that is fetched by URL: as much as a request body may hold.
 const maxSource = 4_500_000
 
-// StatusError is the answer of another server that was not 200. The HTTP surface passes the status on.
+// StatusError is a failure whose HTTP status no fault.Code has: above all the answer of another server that was not 200.
 type StatusError struct {
 	Status int
 	Detail string
+	Cause  error // may be nil
 }
 
-func (e *StatusError) Error() string { return fmt.Sprintf("%s: status %d", e.Detail, e.Status) }
+func (e *StatusError) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: status %d: %v", e.Detail, e.Status, e.Cause)
+	}
+	return fmt.Sprintf("%s: status %d", e.Detail, e.Status)
+}
+
+// Unwrap returns the cause.
+func (e *StatusError) Unwrap() error { return e.Cause }
+
+func unreachable(cause error) error {
+	return &StatusError{http.StatusInternalServerError, textFetchFailed, cause}
+}
 
 var github = regexp.MustCompile(`^/([^/]+)/([^/]+)/(blob|tree)/([^/]+)/(.+)$`)
 
 // FetchURL gets a source from an http or https URL and suggests a name for it (spec/http.md C1). A GitHub page of a file or folder
-// becomes the raw file, of a folder its main.py. The URL itself is judged by CheckURL. Errors: *StatusError when the other server says
-// anything but 200, fault.Invalid for nothing, fault.Internal when it cannot be reached, fault.TooLarge.
+// becomes the raw file, of a folder its main.py. The URL itself is judged by CheckURL. Errors: *StatusError with the other server's
+// status when that is not 200 and with 500 when it cannot be reached, fault.Invalid for nothing, fault.TooLarge.
 func (t *Tools) FetchURL(ctx context.Context, u *url.URL) (name, source string, err error) {
 	raw := *u
 	if parts := github.FindStringSubmatch(u.Path); u.Host == "github.com" && parts != nil {
@@ -47,20 +60,20 @@ func (t *Tools) FetchURL(ctx context.Context, u *url.URL) (name, source string, 
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, raw.String(), nil)
 	if err != nil {
-		return "", "", fault.Wrap(fault.Internal, textFetchFailed, err)
+		return "", "", unreachable(err)
 	}
 	response, err := t.opts.Client.Do(request)
 	if err != nil {
-		return "", "", fault.Wrap(fault.Internal, textFetchFailed, err)
+		return "", "", unreachable(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", "", &StatusError{response.StatusCode, textNotFetched}
+		return "", "", &StatusError{Status: response.StatusCode, Detail: textNotFetched}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxSource+1))
 	switch {
 	case err != nil:
-		return "", "", fault.Wrap(fault.Internal, textFetchFailed, err)
+		return "", "", unreachable(err)
 	case len(body) > maxSource:
 		return "", "", fault.New(fault.TooLarge, fmt.Sprintf("The source is larger than %d bytes", maxSource))
 	case len(body) == 0:
