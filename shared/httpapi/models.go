@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -94,6 +95,8 @@ func (s *server) modelEntries(w http.ResponseWriter, r *http.Request) error {
 		if !writes {
 			e.Params = map[string]any{}
 		}
+		e.Meta = maps.Clone(e.Meta)
+		delete(e.Meta, "profile_image_url") // it may be large, and has a route of its own
 		item, err := entryWith(e, map[string]any{"user": owners[e.UserID], "write_access": writes})
 		if err != nil {
 			return err
@@ -134,15 +137,14 @@ func (s *server) baseEntries(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) modelTags(w http.ResponseWriter, r *http.Request) error {
-	list, err := s.Models.List(r.Context(), s.caller(r).User, false)
+	entries, err := s.Models.Shared(r.Context(), s.caller(r).User)
 	if err != nil {
 		return err
 	}
 	names := []string{}
-	for _, m := range list {
-		tags, _ := m["tags"].([]any)
-		for _, t := range tags {
-			if name, ok := t.(map[string]any)["name"].(string); ok && !slices.Contains(names, name) {
+	for _, e := range entries {
+		for _, name := range e.Tags() {
+			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

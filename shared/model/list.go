@@ -197,13 +197,23 @@ func info(e Entry) map[string]any {
 		"created_at": e.CreatedAt}
 }
 
-func tags(e Entry) []any {
-	all := []any{}
+// Tags are the names of the entry's tags: of meta.tags, a list of objects with a name.
+func (e Entry) Tags() []string {
+	names := []string{}
 	given, _ := e.Meta["tags"].([]any)
 	for _, t := range given {
-		if tag, ok := t.(map[string]any); ok && tag["name"] != nil {
-			all = append(all, map[string]any{"name": tag["name"]})
+		tag, _ := t.(map[string]any)
+		if name, ok := tag["name"].(string); ok {
+			names = append(names, name)
 		}
+	}
+	return names
+}
+
+func tags(e Entry) []any {
+	all := []any{}
+	for _, name := range e.Tags() {
+		all = append(all, map[string]any{"name": name})
 	}
 	return all
 }
