@@ -1,4 +1,4 @@
-"""A small stand-in for the package that Open WebUI tool files import from. It is not Open WebUI and holds none of its code.
+"""A small stand-in for the package that Open WebUI tool files import from; none of Open WebUI's code is in it.
 
 Offered are the helpers and read-only records that tools really use and that make sense outside a server. A module that
 the real package has, but that cannot work here (routers, database, retrieval), can still be imported: the names taken
@@ -19,7 +19,10 @@ guarded: set[str] = set()
 _missing: list[str] = []
 
 _KNOWN = frozenset(
-    "constants env events functions internal main migrations models retrieval routers socket storage tools utils".split()
+    {
+        *("constants", "env", "events", "functions", "internal", "main", "models", "retrieval"),
+        *("routers", "socket", "storage", "tools", "utils"),
+    }
 )
 
 

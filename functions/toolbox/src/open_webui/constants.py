@@ -3,7 +3,7 @@
 import enum
 
 
-class TASKS(str, enum.Enum):
+class TASKS(enum.StrEnum):
     """Names of background tasks."""
 
     DEFAULT = "default"
@@ -13,19 +13,13 @@ class TASKS(str, enum.Enum):
     QUERY_GENERATION = "query_generation"
     FUNCTION_CALLING = "function_calling"
 
-    def __str__(self) -> str:
-        return self.value
 
-
-class ERROR_MESSAGES(str, enum.Enum):
+class ERROR_MESSAGES(enum.StrEnum):
     """Texts of errors."""
 
     DEFAULT = "Something went wrong."
     NOT_FOUND = "Not found."
     UNAUTHORIZED = "Not authorized."
-
-    def __str__(self) -> str:
-        return self.value
 
     def __call__(self, message: str = "") -> str:
         return f"[ERROR: {message}]" if message else self.value

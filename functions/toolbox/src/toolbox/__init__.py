@@ -1,4 +1,4 @@
-"""The Python tool container: loads an Open WebUI tool file, tells its specs, and runs its functions in a sandboxed process.
+"""The Python tool container: loads an Open WebUI tool file, tells its specs, runs its functions in a sandbox.
 
 Three kinds of process, from the outside in:
 

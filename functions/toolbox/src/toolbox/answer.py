@@ -19,7 +19,9 @@ def checked(result: Any) -> dict[str, Any] | None:
     if not isinstance(result, dict) or not isinstance(result.get("content"), str):
         return None
     lists = {
-        key: [item for item in result.get(key) or [] if isinstance(item, kind)] if isinstance(result.get(key), list) else []
+        key: [item for item in result.get(key) or [] if isinstance(item, kind)]
+        if isinstance(result.get(key), list)
+        else []
         for key, kind in (("embeds", str), ("files", dict), ("images", str))
     }
     status = "failed" if result.get("status") == "failed" else "completed"

@@ -1,4 +1,4 @@
-"""The model's arguments: filtered by the spec, put right where D3.7 tolerates it, validated, turned into typed values."""
+"""The model's arguments: filtered by the spec, slips put right, validated, turned into typed values."""
 
 import json
 from typing import Any

@@ -56,6 +56,9 @@ class Child:
         threading.Thread(target=self._listen, name="toolbox-reader", daemon=True).start()
         while True:
             job = self._jobs.get()
+            if job.get("op") == "idle":
+                self._wire.send({"idle": True})
+                continue
             before = set(threading.enumerate())
             answer = self._answer(job)
             for stream in (sys.stdout, sys.stderr):

@@ -47,7 +47,7 @@ def _run_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def like_mappings(value: Any) -> None:
-    """Lets typed arguments be read like the dictionaries that the real server passes: `item["name"]`, `Model(**item)`."""
+    """Lets typed arguments be read like the dictionaries the real server passes: `item["name"]`, `Model(**item)`."""
     if isinstance(value, dict):
         inner: list[Any] = list(value.values())
     elif isinstance(value, list | tuple | set):

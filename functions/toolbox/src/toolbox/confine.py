@@ -1,4 +1,4 @@
-"""Which walls this machine allows, and putting them up: namespaces and a root of their own, user ids, Landlock, seccomp.
+"""Which walls this machine allows, and putting them up: namespaces with a root, user ids, Landlock, seccomp.
 
 Called in the zygote (once, `prepare`) and in each child's processes (`enter`, `settle`), never in the parent.
 """
@@ -14,7 +14,19 @@ from typing import Any
 
 from . import landlock, linux, seccomp
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/var/lang", "/var/runtime", "/run/systemd/resolve")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/var/lang",
+    "/var/runtime",
+    "/run/systemd/resolve",
+)
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _PACKAGES = "TOOLBOX_PACKAGES"
 
@@ -38,7 +50,10 @@ class Walls:
 def readable_paths() -> list[str]:
     """What a child must be able to read: the system, the interpreter, the code and its packages, certificates."""
     wanted = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]
-    wanted += [os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", _PACKAGES)]
+    wanted += [
+        os.environ.get(name, "")
+        for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", _PACKAGES)
+    ]
     found: list[str] = []
     for path in sorted({os.path.realpath(path) for path in wanted if path} | set(_SYSTEM), key=len):
         covered = any(path == above or path.startswith(above + "/") for above in found)
@@ -80,7 +95,7 @@ def finish(walls: Walls, builder: landlock.Builder | None, run_folder: str) -> N
 
 
 def _own_root(root: str) -> None:
-    """Gives the zygote a root that holds only what children must read. Needs a namespace of users if not run as root."""
+    """Gives the zygote a root with only what children must read. Not run as root, it needs a user namespace."""
     uid, gid = os.getuid(), os.getgid()
     flags = linux.CLONE_NEWNS
     paths = readable_paths()

@@ -38,7 +38,7 @@ class Sent(Coroutine[Any, Any, None]):
 
 
 class Channel:
-    """One call's connection to the parent: events out, questions out and their answers in. Closed when the call ends."""
+    """One call's connection to the parent: events and questions out, answers in. Closed when the call ends."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

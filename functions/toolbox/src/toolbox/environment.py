@@ -4,20 +4,28 @@ import os
 import sys
 
 _KEEP = (
-    "PATH LANG LC_ALL LC_CTYPE TZ LD_LIBRARY_PATH SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE "
-    "HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy"
-).split()
+    *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+)
 # Names of further variables that an operator wants tools to see, separated by commas.
 PASS = "TOOLBOX_PASS_ENV"
 _SECRET = (
-    "AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_SECURITY_TOKEN AWS_CONTAINER_CREDENTIALS_FULL_URI "
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI AWS_CONTAINER_AUTHORIZATION_TOKEN AWS_WEB_IDENTITY_TOKEN_FILE AWS_PROFILE"
-).split()
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_PROFILE",
+)
 
 
 def for_children() -> dict[str, str]:
     """The environment of the zygote, and so of all tool code. Nothing of AWS passes, whoever asks for it."""
-    wanted = _KEEP + [name.strip() for name in os.environ.get(PASS, "").split(",")]
+    wanted = [*_KEEP, *(name.strip() for name in os.environ.get(PASS, "").split(","))]
     environment = {name: os.environ[name] for name in wanted if name in os.environ and not name.startswith("AWS_")}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path and os.path.isdir(path))
     environment["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -58,7 +58,7 @@ def _describe(event: Event, context: Any) -> Answer:
     tool = _tool(event)
     lacking = packages.missing(frontmatter.requirements(frontmatter.parse(tool["source"])))
     paths = _installed(lacking)
-    found = _aside({"op": "describe", "tool": tool, "paths": paths}, context)
+    found = _aside({"op": "describe", "tool": tool, "paths": paths, "limits": event.get("limits")}, context)
     return {**found, "missing": [] if paths else lacking}
 
 
@@ -69,13 +69,19 @@ def _valves_spec(event: Event, context: Any) -> Answer:
 def _valves(event: Event, context: Any) -> Answer:
     if not isinstance(event.get("values"), dict):
         raise Rejected("request", "values must be an object.")
-    job = {"op": "valves", "tool": _tool(event), "kind": _kind(event), "values": event["values"], "paths": _paths(event)}
+    job = {
+        "op": "valves",
+        "tool": _tool(event),
+        "kind": _kind(event),
+        "values": event["values"],
+        "paths": _paths(event),
+    }
     return _aside(job, context)
 
 
 def _aside(job: Event, context: Any) -> Answer:
     """Runs a job that belongs to no user in a child of its own, which is gone afterwards."""
-    memory, seconds = _memory_mb({}), _seconds({}, DESCRIBE_SECONDS, context)
+    memory, seconds = _memory_mb({}), _seconds(job.pop("limits", None) or {}, DESCRIBE_SECONDS, context)
     handle = pool.fresh(("", job["tool"]["id"]), _hard_limits())
     try:
         job["limits"] = _polite(memory, seconds)

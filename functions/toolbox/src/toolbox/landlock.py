@@ -1,7 +1,7 @@
-"""Landlock: which TCP ports a process may connect to, whom it may signal and, without mount namespaces, which files it sees.
+"""Landlock: which TCP ports a process may connect to, whom it may signal and (without namespaces) which files it sees.
 
-A ruleset lists what is allowed. All ports but a few is therefore some 65,000 rules, which take 0.1 s to write down; this
-happens once, in a helper process beside the zygote's imports, and is inherited by every child.
+A ruleset lists what is allowed. All ports but a few is therefore some 65,000 rules, which take 0.1 s to write down;
+this happens once, in a helper process beside the zygote's imports, and is inherited by every child.
 """
 
 import array

@@ -108,7 +108,12 @@ class _Imports(ast.NodeTransformer):
         self._tries = 0
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
-        caught = {name.id for handler in node.handlers for name in ast.walk(handler.type or ast.Name("Exception")) if isinstance(name, ast.Name)}
+        caught = {
+            name.id
+            for handler in node.handlers
+            for name in ast.walk(handler.type or ast.Name("Exception"))
+            if isinstance(name, ast.Name)
+        }
         guards = bool(caught & _CATCHES_IMPORTS)
         self._tries += guards
         node.body = [self.visit(statement) for statement in node.body]

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -48,6 +49,8 @@ class Handle:
             self.ending(6.0)
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        # The first process of a namespace ends when all others in it have ended: then nothing of the child is left.
+        select.select([self.pidfd], [], [], 2.0)
         for descriptor in (self.output, self.pidfd):
             os.close(descriptor)
         self.pidfd = -1
@@ -65,7 +68,14 @@ class Handle:
         return {}
 
     def left(self) -> int:
-        """Returns how many processes the last call left behind."""
+        """Returns how many processes the last call left behind; raises Closed if the child is still busy with it.
+
+        Tool code can write a result to the channel by itself, and go on; only the job loop answers here.
+        """
+        self.wire.sock.settimeout(1.0)
+        self.wire.send({"op": "idle"})
+        if self.wire.receive() != {"idle": True}:
+            raise Closed("still busy")
         self.control.sock.settimeout(2.0)
         self.control.send({"op": "settled"})
         return int(self.control.receive().get("left", 1))
@@ -120,7 +130,9 @@ class Nursery:
         settings = json.dumps({"run_folder": self._folder, "denied_ports": sorted(denied_ports())})
         environ = {**environment.for_children(), "TOOLBOX_PACKAGES": str(packages.cache_root())}
         # A small launcher moves the channel to descriptor 3; everything else is closed by subprocess.
-        launch = f"import os,sys,runpy; os.dup2({far.fileno()}, 3); os.set_inheritable(3, False); os.closerange(4, 256); "
+        launch = (
+            f"import os,sys,runpy; os.dup2({far.fileno()}, 3); os.set_inheritable(3, False); os.closerange(4, 256); "
+        )
         launch += "sys.argv = ['zygote', sys.argv[1]]; from toolbox import zygote; zygote.main()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", launch, settings],

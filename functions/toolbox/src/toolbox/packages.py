@@ -62,7 +62,9 @@ def may_install() -> bool:
 
 def cache_root() -> pathlib.Path:
     """The folder of installed packages; made here so that the zygote can show it to its children read-only."""
-    root = pathlib.Path(os.environ.get("TOOLBOX_PACKAGE_CACHE") or pathlib.Path(tempfile.gettempdir(), "toolbox-packages"))
+    root = pathlib.Path(
+        os.environ.get("TOOLBOX_PACKAGE_CACHE") or pathlib.Path(tempfile.gettempdir(), "toolbox-packages")
+    )
     root.mkdir(mode=0o755, parents=True, exist_ok=True)
     return root
 
@@ -81,7 +83,12 @@ def install(requirements: list[str]) -> pathlib.Path:
     command = [sys.executable, "-m", "pip", "install", *options, "--target", str(work), "--", *requirements]
     try:
         done = subprocess.run(
-            command, env=environment.for_pip(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
+            command,
+            env=environment.for_pip(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
         shutil.rmtree(work, ignore_errors=True)

@@ -49,7 +49,11 @@ def described(problem: BaseException) -> str:
         return f"The tool tried to end the process (exit code {problem.code})."
     if isinstance(problem, MemoryError):
         return "The tool ran out of memory: it reached its memory limit."
-    message = str(problem) or type(problem).__name__
+    try:
+        message = str(problem) or type(problem).__name__
+    except BaseException:
+        # The exception's own code; it is the tool's, and may do anything.
+        message = type(problem).__name__
     if isinstance(problem, BaseExceptionGroup):
         message += ": " + "; ".join(described(inner) for inner in problem.exceptions)
     return message

@@ -35,7 +35,9 @@ def _tidy(node: Any, definitions: Schema, open_refs: tuple[str, ...]) -> Any:
             # It maps values to the references that were just inlined; the constants in the branches say the same.
             continue
         if key in _NAMED and isinstance(value, dict):
-            result[key] = {name: _tidy(inner, definitions, open_refs) or {"type": "string"} for name, inner in value.items()}
+            result[key] = {
+                name: _tidy(inner, definitions, open_refs) or {"type": "string"} for name, inner in value.items()
+            }
         elif key in ("default", "examples", "enum", "const"):
             result[key] = value
         else:

@@ -11,7 +11,7 @@ from . import linux
 
 _RET_ALLOW, _RET_ERRNO, _RET_KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
-_NR, _ARCH, _ARG0, _ARG2 = 0, 4, 16, 32
+_NR, _ARCH, _ARG0, _ARG2, _ARG3 = 0, 4, 16, 32, 40
 
 _ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # Numbers on x86_64 and aarch64. Refused with EPERM unless said otherwise below.
@@ -57,6 +57,9 @@ _REFUSED = {
 _SOCKET, _CLONE, _CLONE3 = (41, 198), (56, 220), (435, 435)
 _FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink (which name lookups use)
 _MPTCP = 262  # a kind of TCP that Landlock's port rules do not see
+# Connecting while sending passes by the check of `connect`: the flag, and where each call has it.
+_FAST_OPEN = 0x20000000
+_SENDING = (((44, 206), _ARG3), ((46, 211), _ARG2), ((307, 269), _ARG3))  # sendto, sendmsg, sendmmsg
 _NEW_NAMESPACES = 0x7E020000 | 0x00000080
 
 
@@ -97,6 +100,9 @@ def _program(column: int) -> bytes:
     # clone3 hides its flags in memory; libraries fall back to clone when it does not exist.
     parts += [_equal(_CLONE3[column], 0, 1), _return(_RET_ERRNO | errno.ENOSYS)]
     parts += [_equal(_CLONE[column], 0, 4), _load(_ARG0), _op(0x45, 0, 1, _NEW_NAMESPACES), refuse, _return(_RET_ALLOW)]
+    for numbers, flags in _SENDING:
+        sending = [_load(flags), _op(0x45, 0, 1, _FAST_OPEN), refuse, _return(_RET_ALLOW)]
+        parts += [_equal(numbers[column], 0, len(sending)), *sending]
     family_checks = [_equal(family, len(_FAMILIES) - index, 0) for index, family in enumerate(_FAMILIES)]
     socket = [_load(_ARG0), *family_checks, refuse, _load(_ARG2), _equal(_MPTCP, 0, 1), refuse, _return(_RET_ALLOW)]
     parts += [_equal(_SOCKET[column], 0, len(socket)), *socket, _return(_RET_ALLOW)]

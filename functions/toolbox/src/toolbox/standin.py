@@ -1,4 +1,4 @@
-"""`__request__`: a small object with the parts of a web request that tools look at. There is no request here to give."""
+"""`__request__`: a small object with the parts of a web request that tools look at. There is no real one."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Frames over a stream socket: four bytes of length, then JSON. The same form between all processes of the container."""
+"""Frames over a stream socket: four bytes of length, then JSON. The same between all processes here."""
 
 import contextlib
 import json

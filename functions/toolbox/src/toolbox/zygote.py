@@ -106,7 +106,9 @@ class Zygote:
         answer = json.loads(data) if data else {"error": "the process that should start a child ended"}
         if "pid" in answer:
             self._wardens.add(answer["pid"])
-        self._channel.sendmsg([json.dumps(answer).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))])
+        self._channel.sendmsg(
+            [json.dumps(answer).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))]
+        )
         for handle in handles:
             os.close(handle)
 
