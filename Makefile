@@ -96,7 +96,7 @@ test-faults: ## runs whose processes are killed at each step
 BENCH ?= path_a.py --rounds 3 --concurrency 8
 
 bench: ## figures of a stack of its own (BENCH='path_a.py --concurrency 32')
-	$(SUITE) --name bench --port 3200 -- sh -c '$(PYTHON) $(SHARED_DIR)/bench/$(BENCH) --base-url $$BASE_URL --key $$ADMIN_KEY'
+	$(SUITE) --name bench -- sh -c '$(PYTHON) $(SHARED_DIR)/bench/$(BENCH) --base-url $$BASE_URL --key $$ADMIN_KEY'
 
 build: ## sam build for AWS (arm64)
 	CGO_ENABLED=0 GOFLAGS="-trimpath -tags=lambda.norpc '-ldflags=-s -w'" $$($(VENV) sam)/sam build --parallel

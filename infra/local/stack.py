@@ -38,6 +38,7 @@ from toolchain import HERE, LOCAL, Failed, say
 
 STACK = "toolrounds"
 ARTIFACTS = "toolrounds-artifacts"
+DEFAULT_PORT = 3000
 DEMO_MODEL = "demo-model"
 SAMPLE_TOOL = "sample_tool"
 # Requests that the streamed function serves at once in its one process; each held or streamed answer is one.
@@ -154,14 +155,12 @@ class Stack:
 
     def choose_ports(self) -> None:
         """Ports are kept from start to start: they are part of what is deployed. One that is taken by now is replaced."""
-        self.memory.setdefault("port", 3000)
-        if self.asked_port:
-            self.memory["port"] = self.asked_port
-        if self.front_door.pid() is None and not _free(self.port):
+        self.memory["port"] = self.asked_port or self.memory.get("port", DEFAULT_PORT)
+        if self.front_door.pid() is None and not is_free(self.port):
             raise Failed(f"port {self.port} is taken; choose another one with --port")
         for name, process in (("emulator_port", self.emulator_process), ("model_port", self.demo_model)):
-            if name not in self.memory or (process.pid() is None and not _free(self.memory[name])):
-                self.memory[name] = _free_port()
+            if name not in self.memory or (process.pid() is None and not is_free(self.memory[name])):
+                self.memory[name] = free_port()
         self.remember()
 
     def start_emulator(self, ministack: Path) -> None:
@@ -360,7 +359,7 @@ def _everybody() -> dict[str, str]:
     return {"principal_type": "user", "principal_id": "*", "permission": "read"}
 
 
-def _free(port: int) -> bool:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -370,7 +369,7 @@ def _free(port: int) -> bool:
     return True
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a black-box suite against a stack of its own, with the scripted model as its provider.
 
-    suite.py [--name test] [--port 3100] [--iam] [--fresh] -- COMMAND...
+    suite.py [--name test] [--port PORT] [--iam] [--fresh] -- COMMAND...
 
 The command finds in its environment what the contract suite's bootstrap prints (BASE_URL, ADMIN_KEY, USER_KEY, MODEL_STUB_URL and
 so on) and what `stack.py env` does. The suites lie in SHARED_DIR, ../shared by default. The stack is ended afterwards; --fresh
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aws import CallFailed
 from processes import Process
-from stack import Stack
+from stack import Stack, free_port, is_free
 from toolchain import ROOT, Failed, passed_environment, say
 
 MAX_TOOL_ROUNDS = "12"
@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
         stack = Stack(options.name, options.port, options.iam)
     else:
         stack.down()
+    if options.port is None and not is_free(stack.memory.setdefault("port", free_port())):
+        stack.asked_port = free_port()
     stack.choose_ports()
     stub = f"http://127.0.0.1:{stack.memory['model_port']}"
     os.environ.update(MODEL_API_BASE_URL=stub + "/v1", MODEL_API_KEY="stub", TASK_MODEL="stub-task")
@@ -72,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", default="test")
-    parser.add_argument("--port", type=int, default=3100)
+    parser.add_argument("--port", type=int, help="port of the base URL; otherwise a free one")
     parser.add_argument("--iam", action="store_true")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("command", nargs="+")
