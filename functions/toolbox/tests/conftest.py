@@ -1,6 +1,6 @@
 """The container as its callers meet it: a process that answers events, with secrets in its environment to be kept.
 
-With `TOOLBOX_INVOKE_URL` (the invocation URL of a runtime emulator) the same tests run against an image or a deployment.
+With `TOOLBOX_INVOKE_URL` (a runtime emulator's invocation URL) the same tests run against an image or a deployment.
 """
 
 import contextlib

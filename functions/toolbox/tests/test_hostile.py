@@ -15,7 +15,8 @@ def tool(body: str, head: str = "") -> str:
     imports = (
         "import asyncio, ctypes, gc, json, os, pathlib, resource, signal, socket, subprocess, sys, threading, time"
     )
-    return f'{imports}\n{head}\n\nclass Tools:\n    def run(self, port: int = 0, __event_emitter__=None) -> str:\n        """Run."""\n{indented}\n'
+    start = 'class Tools:\n    def run(self, port: int = 0, __event_emitter__=None) -> str:\n        """Run."""'
+    return f"{imports}\n{head}\n\n{start}\n{indented}\n"
 
 
 def asynchronous(body: str) -> str:
@@ -55,7 +56,12 @@ FAILING = {
     "cpu_only": (tool("while True: pass"), "CPU time limit", {"seconds": 15, "cpu_seconds": 1}),
     "ignores_signals": (
         tool(
-            "for n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n    except (OSError, ValueError): pass\ntime.sleep(60)"
+            """
+            for n in range(1, 65):
+                try: signal.signal(n, signal.SIG_IGN)
+                except (OSError, ValueError): pass
+            time.sleep(60)
+            """
         ),
         "timed out",
         {"seconds": 1},
@@ -209,7 +215,10 @@ PORTS = {
     "mapped": "socket.create_connection(('::ffff:127.0.0.1', port), 2)",
     "mptcp": "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(('127.0.0.1', port))",
     "fast_open": "socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', port))",
-    "shell": "subprocess.run([sys.executable, '-c', f'import socket; socket.create_connection((\"127.0.0.1\", {port}))'], check=True)",
+    "process": (
+        "code = f'import socket; socket.create_connection((\"127.0.0.1\", {port}))'\n"
+        "    subprocess.run([sys.executable, '-c', code], check=True)"
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Settings that tools import. Folders lie in the child's temporary folder; other settings are the operator's to pass."""
+"""Settings that tools import. Folders lie in the child's own folder; other settings are the operator's to pass."""
 
 import os
 import pathlib

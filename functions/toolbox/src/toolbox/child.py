@@ -53,6 +53,9 @@ class Child:
         """Works until the parent hangs up."""
         asyncio.set_event_loop(self._loop)
         compat.install()
+        # By lines: what was printed before the process is killed is to be seen.
+        sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+        sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
         threading.Thread(target=self._listen, name="toolbox-reader", daemon=True).start()
         while True:
             job = self._jobs.get()

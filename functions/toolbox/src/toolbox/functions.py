@@ -112,7 +112,7 @@ def _written(name: str, member: Any) -> Any:
     if getattr(function, "__name__", name) == name or hasattr(function, "__wrapped__"):
         return None
     queue = [function]
-    for candidate in queue[:]:
+    for candidate in queue:
         for cell in getattr(candidate, "__closure__", None) or ():
             try:
                 inner = cell.cell_contents

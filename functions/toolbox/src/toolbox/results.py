@@ -126,22 +126,27 @@ def _embed(name: str, response: Any, context: Any, result: Result) -> Any:
     return {"status": status, "code": "ui_component", "message": f"{name}: {message}"}
 
 
-def _media(value: Any, result: Result, depth: int = 0) -> Any:
+def _media(value: Any, result: Result, above: tuple[int, ...] = ()) -> Any:
     """Takes data URIs out of the value: they are for people's eyes, and would fill the model's context."""
     if isinstance(value, str):
         if not value.startswith("data:") or not _IMAGE.match(value):
             return value
         result.images.append(value)
-        return "[image]" if depth else ""
-    if depth < 20 and type(value) is dict:
-        return {key: _media(item, result, depth + 1) for key, item in value.items()}
-    if depth < 20 and type(value) in (list, tuple):
+        return "[image]" if above else ""
+    if id(value) in above:
+        return "..."
+    if len(above) > 20:
+        return value
+    above = (*above, id(value))
+    if type(value) is dict:
+        return {key: _media(item, result, above) for key, item in value.items()}
+    if type(value) in (list, tuple):
         kept = []
         for item in value:
             if isinstance(item, str) and not _IMAGE.match(item) and _DATA.match(item):
                 result.files.append({"type": "data", "content": item})
             else:
-                kept.append(_media(item, result, depth + 1))
+                kept.append(_media(item, result, above))
         return kept
     return value
 

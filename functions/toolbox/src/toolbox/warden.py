@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from typing import Any
 
@@ -188,6 +189,12 @@ def _become_child(
         from .child import Child
 
         Child(Wire(socket.socket(fileno=3))).run()
+    except BaseException:
+        # A fault of ours, not of a tool; the captured output carries it to the logs.
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(70)
 
