@@ -133,7 +133,9 @@ func (s *Service) next(step Step, rec *record, made round) (Asked, error) {
 
 // commit records a round and its calls, if the run is still this attempt's.
 func (s *Service) commit(ctx context.Context, step Step, r Run, made round) error {
-	deadline := s.Now().Add(time.Duration(s.Limits.ToolSeconds)*time.Second + toolSlack + slack).UnixMilli()
+	waves := max(1, (len(made.calls)+sideBySide-1)/sideBySide)
+	tools := time.Duration(waves) * (time.Duration(s.Limits.ToolSeconds)*time.Second + toolSlack)
+	deadline := s.Now().Add(tools + slack).UnixMilli()
 	expires := s.expires()
 	own := table.Update(table.Run(step.Chat, step.Run), table.Change{
 		Set: map[string]any{attrDeadline: deadline, attrLease: int64(0)}, Index: &[2]string{table.OpenRuns(shard(step.Run)), deadlineKey(deadline, step.Run)},
@@ -163,6 +165,9 @@ func (s *Service) commit(ctx context.Context, step Step, r Run, made round) erro
 
 // maxTogether is how many calls are recorded in one transaction with their round.
 const maxTogether = 40
+
+// sideBySide is how many calls the machine runs at once (MaxConcurrency of RunTools).
+const sideBySide = 40
 
 // toolSlack is what the machine and the container need around a call's own time.
 const toolSlack = 60 * time.Second
