@@ -292,7 +292,7 @@ class Stack:
     def administrator(self, outputs: dict[str, str]) -> str:
         """The API key of the first administrator, who is made where there is none yet."""
         key = self.memory.get("api_key", "")
-        if key and self.call("GET", "/api/v1/auths/", key)[0] == 200:
+        if key and self.call("GET", "/api/v1/tools/", key)[0] == 200:
             return key
         email = os.environ.get("ADMIN_EMAIL", "admin@example.com")
         made = self.emulator.invoke(
