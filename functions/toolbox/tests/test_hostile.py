@@ -109,7 +109,7 @@ def test_fails_alone(caller: Caller, name: str) -> None:
 # name: (source, further limits); the tool itself reports "kept" when its attempt failed.
 KEPT = {
     "setuid_root": (
-        tool("try: os.setuid(0)\nexcept OSError: return 'kept'\nopen('/etc/shadow').read()\nreturn 'root'"),
+        tool("try: os.setuid(0); open('/etc/shadow').read()\nexcept OSError: return 'kept'\nreturn 'root'"),
         {},
     ),
     "shadow": (tool("try: open('/etc/shadow').read()\nexcept OSError: return 'kept'\nreturn 'read'"), {}),
@@ -139,8 +139,9 @@ KEPT = {
             """
             me = os.getpid()
             try:
-                for _ in range(2000):
+                for _ in range(500):
                     if os.fork() == 0: time.sleep(60)
+                time.sleep(5)
             except OSError:
                 return 'kept'
             return 'forked'
@@ -184,7 +185,8 @@ def test_is_kept(caller: Caller, name: str) -> None:
     assert answer["ok"], answer
     result = answer["result"]
     # What breaks the worker's own libraries may cost the call its answer; never anybody else's.
-    assert result["content"] == "kept" or name == "breaks_the_libraries", result
+    stopped = name == "fork_bomb" and "process limit" in result["content"]
+    assert result["content"] == "kept" or stopped or name == "breaks_the_libraries", result
     assert len(answer["logs"]) < 100_000
     assert caller.content(GOOD) == "fine"
 

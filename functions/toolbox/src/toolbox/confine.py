@@ -27,6 +27,12 @@ _SYSTEM = (
     "/var/runtime",
     "/run/systemd/resolve",
 )
+# What programs read of /etc. Without a user id of its own a child could read the rest of it too.
+_ETC = (
+    *("ssl", "pki", "ca-certificates", "ca-certificates.conf", "crypto-policies", "resolv.conf", "hosts", "host.conf"),
+    *("nsswitch.conf", "gai.conf", "services", "protocols", "passwd", "group", "localtime", "timezone", "os-release"),
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "mime.types", "alternatives", "python3", "fonts", "magic"),
+)
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _PACKAGES = "TOOLBOX_PACKAGES"
 
@@ -68,11 +74,11 @@ def prepare(denied: set[int], run_folder: str) -> tuple[Walls, landlock.Builder 
     builder = landlock.Builder(denied) if landlock.version() >= 4 else None
     if builder is None:
         walls.notes.append("no Landlock port rules: the runtime API's and the emulator's ports are reachable")
-    try:
+    if problem := _tried(run_folder):
+        walls.notes.append(f"no namespaces ({problem})")
+    else:
         _own_root(run_folder)
         walls.namespaces = True
-    except OSError as problem:
-        walls.notes.append(f"no namespaces ({problem})")
     walls.own_uid = os.getuid() == 0 and _may_read_as_other()
     return walls, builder
 
@@ -86,12 +92,43 @@ def finish(walls: Walls, builder: landlock.Builder | None, run_folder: str) -> N
     walls.seccomp = seccomp_works()
     if not walls.namespaces and landlock.version():
         files = landlock.Ruleset(ports=False, files=True)
-        for path in [*readable_paths(), "/proc", "/sys", "/dev"]:
+        etc = [f"/etc/{name}" for name in _ETC]
+        for path in [*(path for path in readable_paths() if path != "/etc"), *etc, "/proc", "/sys", "/dev"]:
             files.allow_path(path, write=False)
         for path in [run_folder, *(f"/dev/{name}" for name in _DEVICES)]:
             files.allow_path(path, write=True)
         files.restrict()
         walls.files_scoped = True
+
+
+def _tried(run_folder: str) -> str:
+    """Goes the whole way to a child's namespaces in a process that is thrown away; returns what stood in the way.
+
+    A platform may allow some steps and refuse a later one, and there is no way back from half of them.
+    """
+    heard, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(heard)
+        try:
+            _own_root(run_folder)
+            walls = Walls(namespaces=True)
+            enter(walls)
+            inner = os.fork()
+            if inner == 0:
+                furnish(walls, os.getuid(), os.getgid(), 1 << 20, run_folder)
+                os.write(told, b"+")
+        except BaseException as problem:
+            os.write(told, str(problem).encode())
+        else:
+            if inner:
+                os.waitpid(inner, 0)
+        os._exit(0)
+    os.close(told)
+    with os.fdopen(heard, "rb") as file:
+        answer = file.read().decode()
+    os.waitpid(pid, 0)
+    return "" if answer == "+" else answer or "the attempt ended without a word"
 
 
 def _own_root(root: str) -> None:

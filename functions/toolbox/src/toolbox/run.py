@@ -162,6 +162,8 @@ class Run:
         report = self._handle.ending(2.0) if report is None else report
         if report.get("reason") == "memory":
             return Ended(error="The tool used more memory than its memory limit and was stopped.")
+        if report.get("reason") == "processes":
+            return Ended(error="The tool started more processes than its process limit and was stopped.")
         if report.get("reason") == "disk":
             return Ended(error="The tool wrote more than its disk limit and was stopped.")
         return Ended(error=f"The tool's process ended unexpectedly ({_status(report.get('ended'))}).")

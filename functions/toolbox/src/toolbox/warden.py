@@ -23,10 +23,12 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class Warden:
     """Watches one child process."""
 
-    def __init__(self, control: Wire, child: int, folder: str | None) -> None:
+    def __init__(self, control: Wire, child: int, processes: int, folder: str | None) -> None:
         self._control = control
         self._child = child
         self._pidfd = os.pidfd_open(child)
+        # The kernel counts too, but not for user id 0.
+        self._processes = processes
         # Without a file system of its own, the child's folder has to be measured.
         self._folder = folder
         self._memory = 0
@@ -70,7 +72,10 @@ class Warden:
     def _overdrawn(self) -> str:
         if not self._memory:
             return ""
-        used = sum(max(_anonymous(pid) - self._baseline, 0) for pid in _descendants(os.getpid()))
+        pids = _descendants(os.getpid())
+        if len(pids) > self._processes:
+            return "processes"
+        used = sum(max(_anonymous(pid) - self._baseline, 0) for pid in pids)
         if used > self._memory:
             return "memory"
         if self._folder and _size(self._folder, self._disk) > self._disk:
@@ -159,7 +164,8 @@ def spawn(walls: confine.Walls, order: dict[str, Any], sockets: tuple[int, int, 
     os.close(channel)
     os.close(output)
     try:
-        Warden(Wire(socket.socket(fileno=control)), child, None if walls.namespaces else folder).run()
+        measured = None if walls.namespaces else folder
+        Warden(Wire(socket.socket(fileno=control)), child, limits["processes"], measured).run()
     finally:
         if not walls.namespaces:
             shutil.rmtree(folder, ignore_errors=True)

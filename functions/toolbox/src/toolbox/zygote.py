@@ -24,9 +24,10 @@ PRELOADED = ("fastapi.responses", "requests", "httpx", "bs4", "aiohttp", "fastap
 def main() -> None:
     settings = json.loads(sys.argv[1])
     channel = socket.socket(fileno=3)
-    linux.set_dumpable(False)
     run_folder = settings["run_folder"]
     walls, builder = confine.prepare(set(settings["denied_ports"]), run_folder)
+    # Not before: the maps of a user namespace are written through this process's own /proc, which this closes.
+    linux.set_dumpable(False)
     for name in ("toolbox.child", "open_webui"):
         importlib.import_module(name)
     confine.finish(walls, builder, run_folder)
