@@ -32,8 +32,8 @@ def main() -> None:
         importlib.import_module(name)
     confine.finish(walls, builder, run_folder)
     channel.send(json.dumps({"walls": walls.as_json()}).encode())
-    if not walls.namespaces:
-        linux.become_subreaper()
+    # Wardens outlive the process that forked them, and come to this one to be collected.
+    linux.become_subreaper()
     # A signal handler is what makes waiting return when a warden ends.
     wake, noted = os.pipe()
     for end in (wake, noted):
