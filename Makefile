@@ -25,7 +25,7 @@ PYTEST := -m pytest -q -p no:cacheprovider
 TESTS := check test-go test-python test-field test-contract test-faults test-iam
 
 .DEFAULT_GOAL := help
-.PHONY: help run up stop clean clean-all test check $(TESTS) bench tool admin secret build lock
+.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench tool admin secret build lock
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,11 @@ run: ## the whole application on http://localhost:3000, until Ctrl-C
 
 up: ## the same in the background
 	@$(STACK) up $(STACK_OPTIONS)
+
+# For example: make ask PROMPT='What is 12 * 34?'
+ask: ## one completion with the sample tool, from another shell (PROMPT=)
+	@test -n "$(PROMPT)" || { echo "make ask PROMPT='What is 12 * 34?'"; exit 1; }
+	@$(PYTHON) infra/local/ask.py --name $(NAME) "$(PROMPT)"
 
 stop: ## end what up started; the data stays
 	@$(STACK) down $(STACK_OPTIONS)

@@ -38,6 +38,7 @@ from toolchain import HERE, LOCAL, Failed, say
 
 STACK = "toolrounds"
 ARTIFACTS = "toolrounds-artifacts"
+DEFAULT_NAME = "default"
 DEFAULT_PORT = 3000
 DEMO_MODEL = "demo-model"
 SAMPLE_TOOL = "sample_tool"
@@ -392,12 +393,6 @@ def _wait_for(process: Process, url: str, seconds: float = 60) -> None:
 def show(stack: Stack) -> None:
     """What somebody needs for a first request."""
     env = stack.env()
-    chat = {
-        "model": env["MODEL_ID"],
-        "messages": [{"role": "user", "content": "What is 12 * 34?"}],
-        "tool_ids": [env["TOOL_ID"]],
-        "params": {"function_calling": "legacy"},
-    }
     print(
         f"""
   base URL      {env["BASE_URL"]}      (socket.io at {env["BASE_URL"]}/ws/socket.io/)
@@ -406,8 +401,8 @@ def show(stack: Stack) -> None:
   sample tool   {env["TOOL_ID"]}
   logs          {stack.folder / "logs"}
 
-  curl -s {env["BASE_URL"]}/api/chat/completions -H 'Authorization: Bearer {env["API_KEY"]}' \\
-    -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(chat))}
+  curl -s {env["BASE_URL"]}/api/models -H 'Authorization: Bearer {env["API_KEY"]}'
+  make ask{"" if stack.name == DEFAULT_NAME else f" NAME={stack.name}"} PROMPT='What is 12 * 34, and what is the weather in Oslo?'
 """
     )
 
@@ -466,7 +461,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=[*COMMANDS, "pids"])
     parser.add_argument("--function", default="model", help="name of a folder in functions (pids)")
-    parser.add_argument("--name", default="default", help="which stack, the name of its folder in .local")
+    parser.add_argument("--name", default=DEFAULT_NAME, help="which stack, the name of its folder in .local")
     parser.add_argument("--port", type=int, help="port of the base URL, 3000 at first; remembered")
     parser.add_argument("--iam", action="store_true", help="let the emulator enforce the roles of the functions")
     options = parser.parse_args()
