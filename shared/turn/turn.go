@@ -126,6 +126,15 @@ func Outcomes(r Record, proposed Outcome) Outcome {
 	return proposed
 }
 
+// Propose decides how a turn should end as far as its rounds go. Complete says that the last one is an answer without calls, recorded
+// whole. Then it is the answer, whatever went wrong after it; without it nothing but an error may end the turn.
+func Propose(complete bool) Outcome {
+	if complete {
+		return Answered
+	}
+	return Failed
+}
+
 // Stop decides what the one who asks for a stop does, after the flag is set: wait for the writer that holds the turn, or end it.
 func Stop(r Record, now int64) Action {
 	switch {
