@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"toolrounds/shared/chat"
-	"toolrounds/shared/fault"
 	"toolrounds/shared/table"
 	"toolrounds/shared/turn"
 )
@@ -47,10 +46,7 @@ func (s *Service) end(ctx context.Context, r Run, problem, cause string) (Run, e
 	if err != nil {
 		return Run{}, err
 	}
-	req, err := s.request(ctx, r.ID)
-	if err != nil && fault.CodeOf(err) != fault.NotFound {
-		return Run{}, err
-	}
+	req := rec.req
 	if r.Stop || problem != "" {
 		if err := s.rescue(ctx, rec, r); err != nil {
 			return Run{}, err

@@ -71,16 +71,17 @@ type callRecord struct {
 
 // record is everything that a run has produced so far.
 type record struct {
-	work   *Work // nil before Prepare
+	req    Request // zero when it has expired, and when it was not read
+	work   *Work   // nil before Prepare
 	rounds []round
 	events []Event
 }
 
-// gather reads what a run has produced. The events are read only when asked for.
-func (s *Service) gather(ctx context.Context, run string, events bool) (*record, error) {
+// gather reads what a run has produced; its request and its events only with all.
+func (s *Service) gather(ctx context.Context, run string, all bool) (*record, error) {
 	rec := &record{}
 	q := table.Query{PK: table.Work(run).PK, Prefix: table.WorkPrefix}
-	if events { // everything under the run: its request, its events and its work
+	if all { // everything under the run: its request, its events and its work
 		q.Prefix = ""
 	}
 	for item, err := range s.Table.Query(ctx, q) {
@@ -96,6 +97,8 @@ func (s *Service) gather(ctx context.Context, run string, events bool) (*record,
 
 func (rec *record) add(item table.Item) error {
 	switch {
+	case item.Key == table.Request(strings.TrimPrefix(item.PK, table.RunPartition)):
+		return item.JSON(attrDoc, &rec.req)
 	case strings.HasPrefix(item.SK, table.EventPrefix):
 		var e Event
 		if err := item.JSON(attrDoc, &e); err != nil {

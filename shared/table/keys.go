@@ -133,6 +133,9 @@ func OpenRuns(shard int) string { return fmt.Sprintf("OPEN#%d", shard) }
 // Shards is how many partitions the open runs are spread over.
 const Shards = 10
 
+// RunPartition begins the partition keys of runs' work.
+const RunPartition = "R#"
+
 // Request is what the caller sent, with the run's place (chat, message, user).
 func Request(run string) Key { return Key{"R#" + run, skRequest} }
 
