@@ -34,4 +34,5 @@ require (
 	github.com/aws/smithy-go v1.28.9 // indirect
 	github.com/awslabs/aws-lambda-go-api-proxy v0.16.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
