@@ -195,7 +195,7 @@ func (s *server) listChats(w http.ResponseWriter, r *http.Request) error {
 	if p := r.URL.Query().Get("page"); p != "" {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 100_000 {
-			return fault.Fields(fault.Field{Type: "int_parsing", Loc: []any{"query", "page"}, Msg: "Input should be a valid integer", Input: p})
+			return fault.Fields(fault.Field{Type: "int_parsing", Loc: []any{"query", "page"}, Msg: "Input should be a valid integer, unable to parse string as an integer", Input: p})
 		}
 		page = n
 	}
@@ -328,7 +328,7 @@ func (s *server) editMessage(w http.ResponseWriter, r *http.Request) error {
 	text, ok := form["content"].(string)
 	if !ok {
 		if form["content"] == nil {
-			return fault.Fields(fault.MissingField(form, "body", "content"))
+			return fault.New(fault.Invalid, "No message changes supplied")
 		}
 		return fault.Fields(fault.Field{Type: "string_type", Loc: []any{"body", "content"}, Msg: "Input should be a valid string", Input: form["content"]})
 	}

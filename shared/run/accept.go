@@ -157,11 +157,11 @@ func (a *acceptance) writable(ctx context.Context, t *target) (err error) {
 }
 
 func (a *acceptance) newChat() *chat.Chat {
-	now := a.Now()
+	now, id := a.Now(), a.NewID()
 	return &chat.Chat{
-		ID: a.NewID(), UserID: a.user.ID, Title: chat.NewTitle, Created: now.Unix(), Updated: now.Unix(), Read: now.Unix(),
+		ID: id, UserID: a.user.ID, Title: chat.NewTitle, Created: now.Unix(), Updated: now.Unix(), Read: now.Unix(),
 		UpdatedMillis: now.UnixMilli(), Meta: map[string]any{}, Variables: map[string]any{},
-		Doc: map[string]any{"title": chat.NewTitle, "models": a.models(), "history": map[string]any{}, "files": []any{}, "tags": []any{}, "timestamp": now.UnixMilli()},
+		Doc: map[string]any{"id": id, "title": chat.NewTitle, "models": a.models(), "history": map[string]any{}, "files": []any{}, "tags": []any{}, "timestamp": now.UnixMilli()},
 	}
 }
 
