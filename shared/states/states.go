@@ -21,7 +21,9 @@ type Machine struct {
 }
 
 // New returns the machine of that ARN.
-func New(client *sfn.Client, machineARN string) *Machine { return &Machine{client: client, arn: machineARN} }
+func New(client *sfn.Client, machineARN string) *Machine {
+	return &Machine{client: client, arn: machineARN}
+}
 
 // Start starts the execution of that name (at most 80 characters) with input as JSON (at most 256 KiB). An execution that was
 // already started under the name, with whatever input and whether it still runs or not, is success.
