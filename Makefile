@@ -70,6 +70,7 @@ check: ## format, vet, lint, and the template
 	$$($(VENV) checks)/ruff check infra tests functions/toolbox
 	$$($(VENV) checks)/ruff format --check infra
 	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $$($(VENV) sam)/sam validate --lint
+	AWS_DEFAULT_REGION=us-east-1 $$($(VENV) sam)/python infra/cycles.py
 
 test-go: ## unit tests with the race detector
 	go test -race $$(go list ./... | grep -v /tests/)
