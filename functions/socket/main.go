@@ -3,13 +3,17 @@ package main
 
 import (
 	"context"
+	"log"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
+
+	"toolrounds/shared/app"
 )
 
 func main() {
-	lambda.Start(func(context.Context, events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error) {
-		return events.APIGatewayProxyResponse{StatusCode: 403}, nil
-	})
+	a, err := app.New(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(a.Sockets().Handle)
 }

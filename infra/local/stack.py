@@ -9,7 +9,8 @@
     stack.py pids     pids of the processes that serve --function, for tests that kill them
 
 Everything of a stack lies in .local/<name>. MODEL_API_BASE_URL and MODEL_API_KEY name an OpenAI-compatible provider; without
-them a small demonstration model of the project's own answers. TASK_MODEL and MAX_TOOL_ROUNDS are passed to the template.
+them a small demonstration model of the project's own answers. TASK_MODEL, MAX_TOOL_ROUNDS and WEBSOCKET_EVENT_CALLER_TIMEOUT
+are passed to the template.
 ADMIN_EMAIL, ADMIN_PASSWORD and ADMIN_NAME describe the first administrator. Only Python's standard library is needed.
 """
 
@@ -204,6 +205,7 @@ class Stack:
             "FirstSignup": "true",
             "ModelApiBaseUrl": self.model_url,
             "TaskModel": os.environ.get("TASK_MODEL", ""),
+            "EventCallSeconds": os.environ.get("WEBSOCKET_EVENT_CALLER_TIMEOUT", "300"),
             "MaxToolRounds": os.environ.get("MAX_TOOL_ROUNDS", "256"),
             "PublicBaseUrl": f"http://127.0.0.1:{self.port}",
             "EmulatorUrl": self.emulator.endpoint,

@@ -24,8 +24,10 @@ import (
 	"toolrounds/shared/config"
 	"toolrounds/shared/dynamo"
 	"toolrounds/shared/file"
+	"toolrounds/shared/gateway"
 	"toolrounds/shared/httpapi"
 	"toolrounds/shared/lambdahttp"
+	"toolrounds/shared/live"
 	"toolrounds/shared/model"
 	"toolrounds/shared/run"
 	"toolrounds/shared/secret"
@@ -46,6 +48,9 @@ type App struct {
 	Runs     *run.Service
 	Files    *file.Store
 	Table    *dynamo.Table
+	Live     *live.Service
+
+	greeter live.Later
 }
 
 // New wires the application from the environment, and makes the process log as JSON. It makes no request.
@@ -78,7 +83,15 @@ func New(ctx context.Context) (*App, error) {
 		},
 		Now: time.Now, NewID: newID, ItemID: itemID,
 	}
-	return &App{Config: cfg, Accounts: accounts, Models: models, Tools: tools, Runs: runs, Files: files, Table: t}, nil
+	shows := &live.Service{Table: t, Accounts: accounts, Keys: secrets, Patience: cfg.AnswerTime, Now: time.Now}
+	if cfg.WebSocketEndpoint != "" {
+		shows.Post = gateway.New(aws, cfg.WebSocketEndpoint)
+	}
+	runs.Live, runs.Broker, runs.Questions = shows, shows, shows
+	return &App{
+		Config: cfg, Accounts: accounts, Models: models, Tools: tools, Runs: runs, Files: files, Table: t, Live: shows,
+		greeter: gateway.NewSelf(aws, os.Getenv("AWS_LAMBDA_FUNCTION_NAME")),
+	}, nil
 }
 
 // historyBudget is how many of the 25,000 history events of an execution are used before a new one goes on.
@@ -97,9 +110,14 @@ func itemID(prefix string) string {
 // Handler is the HTTP surface.
 func (a *App) Handler() http.Handler {
 	return httpapi.New(httpapi.Deps{
-		Accounts: a.Accounts, Models: a.Models, Tools: a.Tools, Files: a.Files, Version: Version,
+		Accounts: a.Accounts, Models: a.Models, Tools: a.Tools, Files: a.Files, Live: a.Live, Version: Version,
 		Chats: httpapi.Chats{Store: a.Runs.Chats, Runs: a.Runs, Purge: a.Table, BaseURL: a.baseURL},
 	})
+}
+
+// Sockets serves the WebSocket API.
+func (a *App) Sockets() *live.Sockets {
+	return &live.Sockets{Service: a.Live, Chats: a.Runs.Chats, Runs: a.Runs, Later: a.greeter}
 }
 
 // baseURL is where callers reach the service: as configured, else as API Gateway says, never as a header claims.

@@ -62,7 +62,7 @@ type StatusChange struct {
 // Sweep ends the run of an execution that failed, or looks after all runs whose deadline has passed.
 func (a *App) Sweep(ctx context.Context, in StatusChange) (struct{}, error) {
 	if in.Detail == nil || in.Detail.Name == "" {
-		return struct{}{}, a.Runs.Sweep(ctx)
+		return struct{}{}, errors.Join(a.Runs.Sweep(ctx), a.Live.Ping(ctx))
 	}
 	var step run.Step
 	if err := json.Unmarshal([]byte(in.Detail.Input), &step); err != nil {

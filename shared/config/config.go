@@ -28,6 +28,7 @@ type Config struct {
 	TaskModel       string        // TASK_MODEL; empty: the model of the chat
 	MaxToolRounds   int           // MAX_TOOL_ROUNDS, 256; -1: no bound
 	ToolTime        time.Duration // TOOL_SECONDS, 600 s
+	AnswerTime      time.Duration // WEBSOCKET_EVENT_CALLER_TIMEOUT, 300 s
 	ToolResultChars int           // TOOL_RESULT_CHARS, 400,000 characters of a result as the model sees it
 
 	PublicBaseURL string // PUBLIC_BASE_URL, without a slash at the end; empty: the request's own
@@ -55,6 +56,7 @@ func Load(getenv func(string) string, required ...string) (Config, error) {
 		TaskModel:         r.text("TASK_MODEL", ""),
 		MaxToolRounds:     r.number("MAX_TOOL_ROUNDS", 256, -1),
 		ToolTime:          time.Duration(r.number("TOOL_SECONDS", 600, 1)) * time.Second,
+		AnswerTime:        time.Duration(r.number("WEBSOCKET_EVENT_CALLER_TIMEOUT", 300, 1)) * time.Second,
 		ToolResultChars:   r.number("TOOL_RESULT_CHARS", 400_000, 1),
 		PublicBaseURL:     r.url("PUBLIC_BASE_URL"),
 		APIKeyHeader:      r.text("CUSTOM_API_KEY_HEADER", "x-api-key"),

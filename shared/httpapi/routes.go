@@ -94,5 +94,8 @@ func (s *server) routes() []Route {
 		all = append(all, Route{"GET", "/api/v1/" + path, User, empty})
 	}
 	all = append(all, s.chatRoutes()...)
+	if s.Live != nil {
+		all = append(append(all, s.brokerRoutes()...), s.liveRoutes()...)
+	}
 	return append(all, s.More...)
 }

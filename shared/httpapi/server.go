@@ -24,6 +24,7 @@ import (
 	"toolrounds/shared/access"
 	"toolrounds/shared/fault"
 	"toolrounds/shared/file"
+	"toolrounds/shared/live"
 	"toolrounds/shared/model"
 	"toolrounds/shared/tool"
 )
@@ -38,6 +39,7 @@ type Deps struct {
 	Tools    *tool.Tools
 	Chats    Chats
 	Files    *file.Store
+	Live     *live.Service // nil: no live routes
 
 	Name         string   // of the installation; default toolrounds
 	Version      string   // default dev

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toolrounds/shared/chat"
+	"toolrounds/shared/event"
 	"toolrounds/shared/openai"
 	"toolrounds/shared/table"
 	"toolrounds/shared/turn"
@@ -51,12 +52,16 @@ func (s *Service) Background(ctx context.Context, step Step) error {
 	if err != nil {
 		return err
 	}
+	f := s.feed(r)
 	for _, t := range req.backgroundTasks() {
-		if err := s.task(ctx, t, r, req); err != nil {
+		told, err := s.task(ctx, t, r, req)
+		if err != nil {
 			slog.Warn("background task", "task", t, "run", r.ID, "chat", r.Chat, "user", r.User, "error", err)
+		} else if told != nil {
+			s.show(ctx, f, func() Show { return Show{Events: []event.Event{told}, Late: true} })
 		}
 	}
-	return s.close(ctx, r)
+	return s.rest(ctx, f, r, req)
 }
 
 // close closes an ended run.
@@ -70,40 +75,43 @@ func (s *Service) close(ctx context.Context, r Run) error {
 	return nil
 }
 
-func (s *Service) task(ctx context.Context, t task, r Run, req Request) error {
+// task does one task and returns what is to be told of it, nil for nothing.
+func (s *Service) task(ctx context.Context, t task, r Run, req Request) (event.Event, error) {
 	tree, err := s.Chats.Tree(ctx, r.Chat)
 	if err != nil || tree == nil {
-		return err
+		return nil, err
 	}
 	messages := branch(tree, r.Message)
 	if t == taskPlainTitle {
 		if len(tree.Messages) != 2 || len(messages) == 0 {
-			return nil
+			return nil, nil
 		}
-		return s.Chats.Retitle(ctx, r.Chat, contentText(messages[0]["content"]))
+		title := contentText(messages[0]["content"])
+		return event.New(event.Title, title), s.Chats.Retitle(ctx, r.Chat, title)
 	}
 	answer, err := s.askTask(ctx, t, req, messages)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch t {
 	case taskTitle:
 		if title := trimmed(text(answer, "title"), 200); title != "" {
-			return s.Chats.Retitle(ctx, r.Chat, title)
+			return event.New(event.Title, title), s.Chats.Retitle(ctx, r.Chat, title)
 		}
 	case taskTags:
 		if tags := strs(list(answer, "tags")); tags != nil {
 			for i, tag := range tags {
 				tags[i] = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(tag)), " ", "_")
 			}
-			return s.Chats.Tag(ctx, r.Chat, tags)
+			return event.New(event.Tags, tags), s.Chats.Tag(ctx, r.Chat, tags)
 		}
 	case taskFollowUps:
 		if questions := strs(list(answer, "follow_ups")); questions != nil {
-			return s.Chats.Append(ctx, r.Chat, r.Message, r.ID, map[string]any{"followUps": questions})
+			told := event.New(event.FollowUps, map[string]any{"follow_ups": questions})
+			return told, s.Chats.Append(ctx, r.Chat, r.Message, r.ID, map[string]any{"followUps": questions})
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // askTask asks the task model, or without one the chat's own.

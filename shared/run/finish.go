@@ -36,7 +36,13 @@ func (s *Service) Finish(ctx context.Context, step Step) (Finished, error) {
 			return Finished{}, err
 		}
 	}
-	return Finished{Step: Step{Run: step.Run, Chat: step.Chat}, Background: r.Phase == turn.Ended}, nil
+	background := r.Phase == turn.Ended
+	if background {
+		if background, err = s.conclude(ctx, r); err != nil {
+			return Finished{}, err
+		}
+	}
+	return Finished{Step: Step{Run: step.Run, Chat: step.Chat}, Background: background}, nil
 }
 
 // end ends an open run: with a stop if one was asked for, else with the problem if there is one, else with what the rounds say.
@@ -57,8 +63,8 @@ func (s *Service) end(ctx context.Context, r Run, problem, cause string) (Run, e
 		slog.Error("run failed", "run", r.ID, "chat", r.Chat, "user", r.User, "problem", problem, "cause", cause)
 	}
 	phase := turn.Closed
-	if outcome == turn.Answered && req.wantsBackground() {
-		phase = turn.Ended
+	if outcome == turn.Answered && req.wantsBackground() || s.feed(r).Heard(ctx) {
+		phase = turn.Ended // until it is told, too
 	}
 	now := s.Now()
 	set := map[string]any{attrPhase: string(phase), attrOutcome: string(outcome)}

@@ -75,15 +75,23 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 		return s.next(step, rec, rec.rounds[step.Round])
 	}
 	a := &answer{Service: s, step: step, run: r, rec: rec, clock: newClock()}
+	shown := a.telling(ctx)
 	made := a.ask(ctx)
 	if errors.Is(a.lost, errLost) {
+		shown(nil)
 		return over, nil // whoever took over goes on
 	}
 	if ctx.Err() != nil {
+		shown(nil)
 		return Asked{}, context.Cause(ctx)
 	}
 	made.Over = overLimit(step, made, s.Limits)
 	err = s.commit(ctx, step, r, made)
+	if err == nil {
+		shown(&made)
+	} else {
+		shown(nil)
+	}
 	if errors.Is(err, table.ErrCondition) {
 		return s.afterRace(ctx, step)
 	}
@@ -180,8 +188,11 @@ type answer struct {
 	rec   *record
 	clock *clock
 
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards pending and untold
 	pending []openai.Delta
+	untold  []openai.Delta // for those who listen
+	fresh   chan struct{}  // there is something untold; nil when nobody can listen
+	renewed time.Time      // when the claim was last renewed, for telling
 	batches int
 	lost    error // errLost, errStopped or nil
 }
@@ -241,7 +252,7 @@ func (a *answer) assemble(got *openai.Round, reply *Reply) round {
 			made.Reply = r
 		}
 	}
-	made.Items = a.items(got.Blocks, a.clock, status, len(got.Calls) > 0)
+	made.Items = a.items(a.step.Run, a.step.Round, got.Blocks, a.clock, status, len(got.Calls) > 0)
 	if made.Error == nil {
 		for _, c := range got.Calls {
 			made.calls = append(made.calls, a.call(c, made.Incomplete))
@@ -305,16 +316,28 @@ func (a *answer) sink(d openai.Delta) error {
 	a.clock.see(d, a.Now())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := len(a.pending); n > 0 && a.pending[n-1].Kind == d.Kind && a.pending[n-1].Block == d.Block && a.pending[n-1].Call == d.Call &&
+	a.pending = joined(a.pending, d)
+	if a.fresh != nil {
+		a.untold = joined(a.untold, d)
+		select {
+		case a.fresh <- struct{}{}:
+		default: // it is known already
+		}
+	}
+	return nil
+}
+
+// joined adds a delta to those that wait: one that goes on where the last one ended becomes part of it.
+func joined(waiting []openai.Delta, d openai.Delta) []openai.Delta {
+	if n := len(waiting); n > 0 && waiting[n-1].Kind == d.Kind && waiting[n-1].Block == d.Block && waiting[n-1].Call == d.Call &&
 		(d.Kind == openai.Text || d.Kind == openai.Reasoning || d.Kind == openai.CallArguments) {
-		a.pending[n-1].Text += d.Text
-		return nil
+		waiting[n-1].Text += d.Text
+		return waiting
 	}
 	if d.Kind == openai.Snapshot { // it replaces everything before it
-		a.pending = nil
+		waiting = nil
 	}
-	a.pending = append(a.pending, d)
-	return nil
+	return append(waiting, d)
 }
 
 // watch stores what was streamed, renews the claim, and cancels when the run is stopped or taken over.
@@ -354,6 +377,9 @@ func (a *answer) renew(ctx context.Context) error {
 	case r.Stop:
 		return errStopped
 	}
+	a.mu.Lock()
+	a.renewed = a.Now()
+	a.mu.Unlock()
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toolrounds/shared/chat"
+	"toolrounds/shared/event"
 	"toolrounds/shared/openai"
 	"toolrounds/shared/turn"
 )
@@ -54,9 +55,9 @@ func (c *clock) end(b int, now time.Time) {
 	}
 }
 
-// items turns the blocks of an answer into output items (spec/http.md D4). Status is that of items that may still grow: the last
-// one; whole ones are completed.
-func (s *Service) items(blocks []openai.Block, c *clock, status string, calls bool) []map[string]any {
+// items turns the blocks of a round's answer into output items (spec/http.md D4). Status is that of items that may still grow: the
+// last one; whole ones are completed.
+func (s *Service) items(run string, round int, blocks []openai.Block, c *clock, status string, calls bool) []map[string]any {
 	items := []map[string]any{}
 	for i, b := range blocks {
 		st := Completed
@@ -68,7 +69,7 @@ func (s *Service) items(blocks []openai.Block, c *clock, status string, calls bo
 			if b.Text == "" {
 				continue
 			}
-			items = append(items, map[string]any{"type": "message", "id": s.ItemID("msg"), "status": st, "role": "assistant", "content": content})
+			items = append(items, map[string]any{"type": "message", "id": blockID("msg", run, round, i), "status": st, "role": "assistant", "content": content})
 			continue
 		}
 		attributes := map[string]any{}
@@ -80,7 +81,7 @@ func (s *Service) items(blocks []openai.Block, c *clock, status string, calls bo
 			began = s.Now()
 		}
 		item := map[string]any{
-			"type": "reasoning", "id": s.ItemID("r"), "status": st, "start_tag": b.StartTag, "end_tag": b.EndTag,
+			"type": "reasoning", "id": blockID("r", run, round, i), "status": st, "start_tag": b.StartTag, "end_tag": b.EndTag,
 			"attributes": attributes, "content": content, "summary": nil, "started_at": seconds(began),
 		}
 		ended, ok := c.ended[i]
@@ -116,9 +117,7 @@ func (rec *record) output() []any {
 			case !r.Over:
 				status = Incomplete
 			}
-			out = append(out, map[string]any{
-				"type": "function_call", "id": c.ID, "call_id": c.ID, "name": c.Name, "arguments": c.Arguments, "status": status,
-			})
+			out = append(out, callItem(c, status))
 		}
 		for _, c := range r.calls {
 			if c.result != nil {
@@ -127,6 +126,12 @@ func (rec *record) output() []any {
 		}
 	}
 	return out
+}
+
+func callItem(c callRecord, status string) map[string]any {
+	return map[string]any{
+		"type": "function_call", "id": c.ID, "call_id": c.ID, "name": c.Name, "arguments": c.Arguments, "status": status,
+	}
 }
 
 func resultItem(c callRecord) map[string]any {
@@ -194,41 +199,18 @@ func tokens(usage map[string]any, names ...string) int64 {
 	return 0
 }
 
-// lasting puts the stored effect of a tool's events on a message (spec/http.md G, spec/socket.md section 3): statuses and sources in the
-// order of their emission, files and embeds newest first.
-func lasting(events []Event, m map[string]any) {
+// lasting puts the stored effect of a tool's events on a message (spec/http.md G, spec/socket.md section 3).
+func lasting(events []Event, m map[string]any) { event.Keep(inOrder(events), m) }
+
+// inOrder are the events in the order of their emission.
+func inOrder(events []Event) []event.Event {
 	sorted := slices.Clone(events)
 	slices.SortStableFunc(sorted, func(a, b Event) int { return int(a.At - b.At) })
-	var statuses, sources, files, embeds []any
-	for _, e := range sorted {
-		data, _ := e.Event["data"].(map[string]any)
-		switch text(e.Event, "type") {
-		case "status":
-			if data != nil {
-				statuses = append(statuses, data)
-			}
-		case "citation", "source":
-			if data != nil && text(data, "type") != "code_execution" {
-				sources = append(sources, data)
-			}
-		case "files", "chat:message:files":
-			files = append(slices.Clone(list(data, "files")), files...)
-		case "embeds", "chat:message:embeds":
-			if flag(data, "replace") {
-				embeds = nil
-			}
-			embeds = append(slices.Clone(list(data, "embeds")), embeds...)
-		case "chat:message:follow_ups":
-			if f := list(data, "follow_ups"); f != nil {
-				m["followUps"] = f
-			}
-		}
+	out := make([]event.Event, len(sorted))
+	for i, e := range sorted {
+		out[i] = e.Event
 	}
-	for key, v := range map[string][]any{"statusHistory": statuses, "sources": sources, "files": files, "embeds": embeds} {
-		if v != nil {
-			m[key] = v
-		}
-	}
+	return out
 }
 
 // closeStatus adds the end of a status that the tool left open: nobody is working on it any more.

@@ -50,6 +50,7 @@ func (s *Service) Prepare(ctx context.Context, step Step) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, err
 	}
+	s.begun(ctx, s.feed(r), r, req)
 	item := table.Item{Key: table.Work(step.Run), Expires: s.expires(), Attr: map[string]any{attrDoc: table.MustJSON(work)}}
 	if _, err := s.Table.Apply(ctx, table.Put(item)); err != nil {
 		return Prepared{}, fmt.Errorf("store work: %w", err)

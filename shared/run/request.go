@@ -26,11 +26,14 @@ type Request struct {
 // Session is the caller's socket session, "" for none: it makes a request asynchronous.
 func (r Request) Session() string { return text(r.Body, "session_id") }
 
+// waits tells whether questions of tools wait for an answer over HTTP where no socket can be asked.
+func (r Request) waits() bool { return text(r.Body, "questions") == "wait" }
+
 // serverFields are the keys of a request that are meant for the server and never travel to the provider (spec/http.md D3.1).
 var serverFields = []string{
 	"chat_id", "id", "session_id", "tool_ids", "tool_servers", "terminal_id", "features", "files", "variables", "chat_variables",
 	"params", "metadata", "background_tasks", "user_message", "parent_id", "message_ids", "model_item", "filter_ids", "skill_ids",
-	"folder_id", "chat", "parent_message", "wait", "idempotency_key",
+	"folder_id", "chat", "parent_message", "wait", "idempotency_key", "questions",
 }
 
 func text(m map[string]any, key string) string { s, _ := m[key].(string); return s }

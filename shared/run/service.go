@@ -98,6 +98,30 @@ type Files interface {
 	Save(ctx context.Context, user, dataURI string) (url string, err error)
 }
 
+// Broker lets a tool's process in while the tool runs.
+type Broker interface {
+	// Ticket is what a call's process shows.
+	Ticket(ctx context.Context, t Ticket, lasts time.Duration) (string, error)
+}
+
+// Questions are what tools ask users.
+type Questions interface {
+	// Drop ends the questions of a run that are still open, and tells those who were asked.
+	Drop(ctx context.Context, run string)
+}
+
+// Ticket names the call that a tool's process belongs to.
+type Ticket struct {
+	Run     string `json:"run"`
+	Chat    string `json:"chat"`
+	Message string `json:"message"`
+	Round   int    `json:"round"`
+	Index   int    `json:"index"`
+	User    string `json:"user"`
+	Session string `json:"session,omitempty"` // the socket that asked for the run
+	Wait    bool   `json:"wait,omitempty"`    // questions wait for an answer over HTTP where no socket is
+}
+
 // Limits are the settings of the loop.
 type Limits struct {
 	Rounds      int // executed tool rounds, negative: no limit
@@ -118,6 +142,9 @@ type Service struct {
 	Container Container
 	Files     Files
 	Machine   Machine
+	Live      Live      // nil: nobody is shown anything
+	Broker    Broker    // nil: tools' events come with their results, and their questions find nobody
+	Questions Questions // of the Broker's calls
 	Limits    Limits
 	Now       func() time.Time
 	NewID     func() string // a fresh, sortable id

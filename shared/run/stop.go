@@ -48,8 +48,8 @@ func (s *Service) StopRun(ctx context.Context, run string) (known bool, err erro
 }
 
 func (s *Service) stop(ctx context.Context, r Run) error {
-	if r.Phase == turn.Ended { // only its background tasks are left
-		return s.close(ctx, r)
+	if r.Phase == turn.Ended { // only its background tasks are left, if the end is told
+		return s.over(ctx, r)
 	}
 	r, err := s.advance(ctx, r.Chat, r.ID, 0, table.Change{Set: map[string]any{attrStop: true}})
 	if errors.Is(err, errGone) {
@@ -80,7 +80,7 @@ func (s *Service) stop(ctx context.Context, r Run) error {
 		}
 	}
 	if r.Phase == turn.Ended {
-		return s.close(ctx, r)
+		return s.over(ctx, r)
 	}
 	return nil
 }
@@ -120,10 +120,12 @@ func (s *Service) sweep(ctx context.Context, chat, run string) error {
 		slog.Warn("start a run again", "run", run, "chat", chat, "user", r.User)
 		return s.start(ctx, r)
 	case turn.End:
-		_, err = s.end(ctx, r, "The run was lost: no step of it has reported in time.", "deadline passed")
-		return err
+		if r, err = s.end(ctx, r, "The run was lost: no step of it has reported in time.", "deadline passed"); err != nil || r.Phase != turn.Ended {
+			return err
+		}
+		return s.over(ctx, r)
 	case turn.Close:
-		return s.close(ctx, r)
+		return s.over(ctx, r)
 	}
 	return nil
 }
@@ -137,13 +139,15 @@ func (s *Service) Abandoned(ctx context.Context, step Step, status string) error
 	if err != nil {
 		return err
 	}
-	if r.Phase == turn.Ended {
-		return s.close(ctx, r)
-	}
 	if r.Phase == turn.Open && r.Generation == step.Generation { // else another execution goes on with it
-		_, err = s.end(ctx, r, "The run was interrupted.", "execution "+status)
+		if r, err = s.end(ctx, r, "The run was interrupted.", "execution "+status); err != nil {
+			return err
+		}
 	}
-	return err
+	if r.Phase == turn.Ended {
+		return s.over(ctx, r)
+	}
+	return nil
 }
 
 // Continue starts the next generation of a run whose execution has grown long. Doing it again does nothing.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"toolrounds/shared/access"
@@ -55,10 +54,15 @@ func (s *Service) RunTool(ctx context.Context, step CallStep) error {
 	if err != nil {
 		return err
 	}
-	if err := s.storeEvents(ctx, step, result.Events); err != nil {
+	f := s.feed(r)
+	if err := s.emit(ctx, f, r, step, result.Events); err != nil {
 		return err
 	}
-	return s.answer(ctx, callKey, result)
+	if err := s.answer(ctx, callKey, result); err != nil {
+		return err
+	}
+	s.results(ctx, f, r, step)
+	return nil
 }
 
 // answer records a call's result; the first one stays.
@@ -93,10 +97,22 @@ func (s *Service) call(ctx context.Context, step CallStep, w *Work, c callRecord
 	if err != nil {
 		return nil, fmt.Errorf("load tool: %w", err)
 	}
+	token, broker := "", ""
+	if s.Broker != nil && w.Request.BaseURL != "" && w.Request.Message != "" {
+		t := Ticket{
+			Run: step.Run, Chat: step.Chat, Message: w.Request.Message, Round: step.Round, Index: step.Index, User: u.ID,
+			Session: w.Request.Session(), Wait: w.Request.waits(),
+		}
+		if token, err = s.Broker.Ticket(ctx, t, time.Duration(s.Limits.ToolSeconds)*time.Second+toolSlack); err != nil {
+			return nil, fmt.Errorf("make ticket: %w", err)
+		}
+		broker = w.Request.BaseURL + BrokerPath
+	}
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go s.watchStop(watched, cancel, step)
 	result, err := s.Container.Call(watched, Invocation{
+		Token: token, BrokerURL: broker,
 		Toolkit: toolkit, Function: c.Entry.Function, Arguments: c.Arguments, Key: fmt.Sprintf("%s/%d/%d", step.Run, step.Round, step.Index),
 		User: u, Context: w.context(u), Seconds: s.Limits.ToolSeconds,
 	})
@@ -145,33 +161,4 @@ func (w *Work) context(u access.User) map[string]any {
 		"oauth_token": nil, "chat_id": w.Request.Chat, "message_id": messageID, "session_id": w.Metadata["session_id"],
 		"base_url": w.Request.BaseURL,
 	}
-}
-
-// storeEvents keeps what a call emitted and what lasts (spec/socket.md section 3). An event stored twice is one.
-func (s *Service) storeEvents(ctx context.Context, step CallStep, events []Event) error {
-	var ops []table.Op
-	for _, e := range events {
-		if !lasts(text(e.Event, "type")) {
-			continue
-		}
-		ops = append(ops, table.Put(table.Item{
-			Key: table.Event(step.Run, e.At, step.Round, step.Index, e.N), Expires: s.expires(), Attr: map[string]any{attrDoc: table.MustJSON(e)},
-		}))
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	if err := s.Table.Batch(ctx, ops...); err != nil {
-		return fmt.Errorf("store events: %w", err)
-	}
-	return nil
-}
-
-// lasts tells which kinds of events leave something in the record.
-func lasts(kind string) bool {
-	switch kind {
-	case "status", "citation", "source", "files", "embeds", "chat:title", "chat:tags":
-		return true
-	}
-	return strings.HasPrefix(kind, "chat:message:") && kind != "chat:message:delta"
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toolrounds/shared/chat"
+	"toolrounds/shared/event"
 	"toolrounds/shared/openai"
 	"toolrounds/shared/table"
 	"toolrounds/shared/turn"
@@ -39,7 +40,7 @@ func (s *Service) partial(ctx context.Context, r Run, number int, status string)
 	if len(blocks) == 0 && len(calls) == 0 {
 		return nil, nil
 	}
-	made := &round{roundDoc: roundDoc{Items: s.items(blocks, newClock(), status, len(calls) > 0), Calls: len(calls)}}
+	made := &round{roundDoc: roundDoc{Items: s.items(r.ID, number, blocks, newClock(), status, len(calls) > 0), Calls: len(calls)}}
 	for _, c := range calls {
 		made.calls = append(made.calls, callRecord{callDoc: callDoc{ID: c.ID, Name: c.Name, Arguments: c.Arguments}})
 	}
@@ -123,6 +124,11 @@ func (s *Service) Open(ctx context.Context, user, chatID string) ([]string, erro
 }
 
 func (s *Service) open(ctx context.Context, user, chatID string) ([]Run, error) {
+	return s.runs(ctx, user, chatID, func(r Run) bool { return r.Phase != turn.Closed })
+}
+
+// runs are a user's runs on a chat that are still on record, oldest first.
+func (s *Service) runs(ctx context.Context, user, chatID string, keep func(Run) bool) ([]Run, error) {
 	var runs []Run
 	for item, err := range s.Table.Query(ctx, table.Query{PK: table.Chat(chatID).PK, Prefix: table.RunPrefix, Lazy: true}) {
 		if err != nil {
@@ -133,7 +139,7 @@ func (s *Service) open(ctx context.Context, user, chatID string) ([]Run, error) 
 		if err != nil {
 			return nil, err
 		}
-		if r.Phase != turn.Closed && r.User == user {
+		if r.User == user && keep(r) {
 			runs = append(runs, r)
 		}
 	}
@@ -181,3 +187,14 @@ func (s *Service) Wait(ctx context.Context, chatID, run string) (reply *Reply, d
 		}
 	}
 }
+
+// Recent lists a user's runs on a chat that are open or were closed within the last hour, oldest first.
+func (s *Service) Recent(ctx context.Context, user, chatID string) ([]Run, error) {
+	return s.runs(ctx, user, chatID, func(Run) bool { return true })
+}
+
+// Whole is everything that an open run has made of its message, as events.
+func (s *Service) Whole(ctx context.Context, r Run) []event.Event { return s.sofar(r)(ctx) }
+
+// Final are the events that end a run's message, for a run that has ended.
+func (s *Service) Final(ctx context.Context, r Run) ([]event.Event, error) { return s.final(ctx, r) }

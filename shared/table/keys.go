@@ -24,6 +24,12 @@ import (
 //	run               C#<chat>         T#<run>                OPEN#<0-9> / deadline, while not closed
 //	run's work        R#<run>          REQ W W#<round> W#<round>#<call> E#<time>#<call>#<n>
 //	run's log         L#<run>          <round>#<attempt>#<n>
+//	question          R#<run>          Q#<round>#<call>#<n>   of a tool to the user
+//	run's event log   V#<run>          <number>               while somebody follows by numbers
+//	connection        U#<user>         S#<connection>
+//	                  S#<connection>   U#<user>               CONNS#<0-9> / connection
+//	asked by ack      S#<connection>   A#<id>                 which question an acknowledgement answers
+//	model in use      USAGE            <connection>
 //
 // Ids that clients choose (messages, temporary chats) are escaped, so no id can reach into another key.
 
@@ -165,3 +171,38 @@ const WorkPrefix = "W"
 func Log(run string, round int, attempt int64, n int) Key {
 	return Key{"L#" + run, fmt.Sprintf("%04d#%06d#%06d", round, attempt, n)}
 }
+
+// Question is what a call asks the user, by its number within the call.
+func Question(run string, round, index, n int) Key {
+	return Key{"R#" + run, fmt.Sprintf("%s%04d#%04d#%06d", QuestionPrefix, round, index, n)}
+}
+
+// QuestionPrefix is the sort-key prefix of a run's questions.
+const QuestionPrefix = "Q#"
+
+// Numbered is one batch of a run's events as those see them who follow by numbers, counted from 1.
+func Numbered(run string, number int64) Key { return Key{"V#" + run, fmt.Sprintf("%010d", number)} }
+
+// UserConnection is an open connection; it lies with its user.
+func UserConnection(user, connection string) Key {
+	return Key{"U#" + escape.Replace(user), ConnectionPrefix + escape.Replace(connection)}
+}
+
+// ConnectionPrefix is the sort-key prefix of a user's connections.
+const ConnectionPrefix = "S#"
+
+// Connection says whose an open connection is; one that has joined several accounts has several.
+func Connection(connection, user string) Key {
+	return Key{ConnectionPrefix + escape.Replace(connection), "U#" + escape.Replace(user)}
+}
+
+// Connections is one of the index partitions that hold the open connections. Shard is 0 to Shards-1.
+func Connections(shard int) string { return fmt.Sprintf("CONNS#%d", shard) }
+
+// Asked names the question that an acknowledgement of that id answers.
+func Asked(connection string, id int64) Key {
+	return Key{ConnectionPrefix + escape.Replace(connection), fmt.Sprintf("A#%d", id)}
+}
+
+// Usage says which model a connection's user is looking at.
+func Usage(connection string) Key { return Key{"USAGE", escape.Replace(connection)} }

@@ -1,0 +1,117 @@
+package run
+
+import (
+	"context"
+	"maps"
+
+	"toolrounds/shared/chat"
+	"toolrounds/shared/event"
+	"toolrounds/shared/turn"
+)
+
+// conclude shows the end of a run that has ended, from what is recorded, and closes it unless something is to be done after the
+// answer, which it reports. That a run is ended and not closed is the outbox of its final events: whoever finds one so shows them, so
+// they come though the one who ended it died; they may come twice, with the same content.
+func (s *Service) conclude(ctx context.Context, r Run) (background bool, err error) {
+	req, err := s.request(ctx, r.ID)
+	if err != nil {
+		return false, s.close(ctx, r)
+	}
+	f := s.feed(r)
+	if f.Heard(ctx) {
+		if s.Questions != nil {
+			s.Questions.Drop(ctx, r.ID)
+		}
+		events, err := s.final(ctx, r)
+		if err != nil {
+			return false, err
+		}
+		f.Publish(ctx, Show{Events: events, Final: true, Whole: func(context.Context) []event.Event { return events }})
+	}
+	if r.Outcome == turn.Answered && req.wantsBackground() {
+		return true, nil
+	}
+	return false, s.rest(ctx, f, r, req)
+}
+
+// over concludes an ended run that nobody goes on with: its background tasks are left out.
+func (s *Service) over(ctx context.Context, r Run) error {
+	background, err := s.conclude(ctx, r)
+	if err != nil || !background {
+		return err
+	}
+	req, err := s.request(ctx, r.ID)
+	if err != nil {
+		return s.close(ctx, r)
+	}
+	return s.rest(ctx, s.feed(r), r, req)
+}
+
+// rest closes a run and says so.
+func (s *Service) rest(ctx context.Context, f Feed, r Run, req Request) error {
+	if req.Session() != "" {
+		s.show(ctx, f, func() Show { return Show{Events: []event.Event{event.ActiveNow(false)}, Late: true} })
+	}
+	return s.close(ctx, r)
+}
+
+// final are the last events of a message (spec/socket.md section 2).
+func (s *Service) final(ctx context.Context, r Run) ([]event.Event, error) {
+	rec, err := s.gather(ctx, r.ID, true)
+	if err != nil {
+		return nil, err
+	}
+	m, title := chat.Message{}, ""
+	if r.Saved {
+		stored, ok, err := s.Chats.Message(ctx, r.Chat, r.Message)
+		if err != nil {
+			return nil, err
+		}
+		head, _, err := s.Chats.Head(ctx, r.Chat)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			m = stored.Message
+		}
+		title = head.Title
+	} else { // nothing is stored of it
+		if r.Outcome != turn.Answered {
+			if err := s.rescue(ctx, rec, r); err != nil {
+				return nil, err
+			}
+		}
+		outcome, failure, _ := rec.outcome(r, "", s.Limits.Rounds)
+		if r.Outcome == turn.Failed && failure == nil {
+			failure = "The run was interrupted."
+		}
+		m = rec.final(r, outcome, failure, true)
+	}
+	output := m["output"]
+	if output == nil {
+		output = []any{}
+	}
+	if r.Outcome == turn.Stopped {
+		return []event.Event{event.New(event.Cancel, map[string]any{"output": output})}, nil
+	}
+	var events []event.Event
+	if r.Saved {
+		events = append(events, event.New(event.List, map[string]any{"chat_id": r.Chat, "folder_id": nil}))
+	}
+	if problem, failed := m["error"].(map[string]any); failed && r.Outcome == turn.Failed {
+		items, _ := output.([]any)
+		switch _, frame := problem["content"].(map[string]any); {
+		case frame:
+			events = append(events, event.New(event.Completion, map[string]any{"error": problem["content"]}))
+		case len(items) == 0: // nothing but the error
+			return append(events, event.New(event.MessageError, map[string]any{"error": problem, "done": true})), nil
+		default:
+			events = append(events, event.New(event.MessageError, map[string]any{"error": problem}))
+		}
+	}
+	done := map[string]any{"done": true, "output": output, "title": title}
+	if usage := m["usage"]; usage != nil {
+		done["usage"] = usage
+	}
+	return append(events, event.New(event.Completion, maps.Clone(done))), nil
+}
