@@ -143,7 +143,14 @@ def build_application(sam: Path, ministack: Path) -> tuple[Path, str]:
                 sam_environment(ministack),
                 LOCAL / "logs" / "sam-build.log",
             )
+            compile_python(ministack / "python", folder / "Toolbox")
     return folder, stamp
+
+
+def compile_python(python: Path, folder: Path) -> None:
+    """Byte code travels with the container's source: where it runs nothing can be written, and each cold start would compile anew."""
+    command = [str(python), "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", str(folder)]
+    run(command, dict(os.environ), LOCAL / "logs" / "compileall.log")
 
 
 def build_program(name: str) -> Path:
