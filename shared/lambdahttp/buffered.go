@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -23,37 +22,42 @@ func Buffered(h http.Handler) func(context.Context, events.APIGatewayProxyReques
 		defer cancel()
 		r, err := request(ctx, e)
 		if err != nil {
-			return events.APIGatewayProxyResponse{
-				StatusCode: http.StatusBadRequest, Headers: map[string]string{"Content-Type": "application/json"}, Body: `{"detail":"Bad Request"}`,
-			}, nil
+			return whole(http.StatusBadRequest, badRequest), nil
 		}
 		// The adapter would parse and decode all of it a second time.
 		e.Path, e.Body, e.IsBase64Encoded = "/", "", false
-		adapter := httpadapter.New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { guarded(h, w, r) }))
-		return adapter.ProxyWithContext(ctx, e)
+		failed := false
+		adapter := httpadapter.New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { failed = !served(h, w, r) }))
+		answer, err := adapter.ProxyWithContext(ctx, e)
+		if failed {
+			return whole(http.StatusInternalServerError, internalError), nil
+		}
+		return answer, err
 	}
 }
 
-// guarded runs h and sees to it that there is a status: the adapter takes a handler that wrote nothing for a failure.
-func guarded(h http.Handler, w http.ResponseWriter, r *http.Request) {
+func whole(status int, body string) events.APIGatewayProxyResponse {
+	return events.APIGatewayProxyResponse{
+		StatusCode: status, MultiValueHeaders: map[string][]string{"Content-Type": {"application/json"}}, Body: body,
+	}
+}
+
+// served runs h, tells whether it came to its end, and sees to it that there is a status: the adapter takes a handler that wrote
+// nothing for a failure.
+func served(h http.Handler, w http.ResponseWriter, r *http.Request) (ok bool) {
 	g := &guard{ResponseWriter: w, bodiless: r.Method == http.MethodHead}
 	defer func() {
 		failure := recover()
-		if failure == nil {
-			g.WriteHeader(http.StatusOK)
+		g.WriteHeader(http.StatusOK)
+		if ok = failure == nil; ok {
 			return
 		}
-		if err, ok := failure.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		if err, aborted := failure.(error); !aborted || !errors.Is(err, http.ErrAbortHandler) {
 			slog.Error("handler panicked", "panic", fmt.Sprint(failure), "stack", string(debug.Stack()))
-		}
-		if !g.begun {
-			clear(w.Header())
-			w.Header().Set("Content-Type", "application/json")
-			g.WriteHeader(http.StatusInternalServerError)
-			io.WriteString(g, internalError)
 		}
 	}()
 	h.ServeHTTP(g, r)
+	return true
 }
 
 // guard lets the first status through, and no body where there may be none.

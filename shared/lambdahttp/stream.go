@@ -19,8 +19,11 @@ import (
 // environment is frozen.
 const lastWords = 2 * time.Second
 
-// internalError is the body of a handler that panicked before it wrote anything.
-const internalError = `{"detail":"Internal Server Error"}`
+// Bodies of answers that no handler wrote.
+const (
+	internalError = `{"detail":"Internal Server Error"}`
+	badRequest    = `{"detail":"Bad Request"}`
+)
 
 // errPanicked ends the body of a handler that panicked in the middle of it.
 var errPanicked = errors.New("the handler failed while it was answering")
@@ -35,20 +38,18 @@ func Stream(h http.Handler) func(context.Context, events.APIGatewayProxyRequest)
 		r, err := request(ctx, e)
 		if err != nil {
 			cancel()
-			return plain(http.StatusBadRequest, `{"detail":"Bad Request"}`), nil
+			return plain(http.StatusBadRequest, badRequest), nil
 		}
 		read, write := io.Pipe()
 		w := &writer{header: http.Header{}, body: write, ready: make(chan struct{}), bodiless: r.Method == http.MethodHead}
 		done := make(chan struct{})
 		// A pipe knows no deadline: without this a write would outlive a reader that neither reads nor closes.
-		release := context.AfterFunc(ctx, func() { read.CloseWithError(context.Cause(ctx)) })
+		release := context.AfterFunc(ctx, func() { write.CloseWithError(context.Cause(ctx)) })
 		go func() {
 			defer close(done)
 			defer cancel()
-			defer func() {
-				release()
-				w.end(recover())
-			}()
+			defer release() // after the answer's end is in the pipe, and before cancel would replace it
+			defer func() { w.end(recover()) }()
 			h.ServeHTTP(w, r)
 		}()
 		select {

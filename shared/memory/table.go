@@ -2,7 +2,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -40,19 +42,36 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) (map[table.Key]table
 
 // Apply implements table.Table.
 func (t *Table) Apply(ctx context.Context, op table.Op) (table.Item, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err := t.write(ctx, []table.Op{op}); err != nil {
 		return table.Item{}, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return clone(t.items[op.Key]), nil
 }
 
 // Transact implements table.Table.
-func (t *Table) Transact(ctx context.Context, ops ...table.Op) error { return t.write(ctx, ops) }
+func (t *Table) Transact(ctx context.Context, ops ...table.Op) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	if err := transaction(ops); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.write(ctx, ops)
+}
 
 // Batch implements table.Table.
 func (t *Table) Batch(ctx context.Context, ops ...table.Op) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, op := range ops {
+		if (op.Kind != table.KindPut && op.Kind != table.KindDelete) || len(op.Conds) > 0 {
+			return fmt.Errorf("batch: write %d on %s/%s is no unconditional put or delete", i, op.Key.PK, op.Key.SK)
+		}
+	}
 	for _, op := range ops {
 		if err := t.write(ctx, []table.Op{op}); err != nil {
 			return err
@@ -61,12 +80,16 @@ func (t *Table) Batch(ctx context.Context, ops ...table.Op) error {
 	return nil
 }
 
+// write does all operations or none. The caller holds the lock.
 func (t *Table) write(ctx context.Context, ops []table.Op) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	for _, op := range ops {
+		if err := valid(op); err != nil {
+			return fmt.Errorf("write %s/%s: %w", op.Key.PK, op.Key.SK, err)
+		}
+	}
 	t.writes++
 	n := t.writes
 	if t.Fault != nil {
@@ -95,7 +118,9 @@ func (t *Table) write(ctx context.Context, ops []table.Op) error {
 		case table.KindPut:
 			t.items[op.Key] = clone(op.Item)
 		case table.KindUpdate:
-			t.items[op.Key] = changed(t.items[op.Key], op.Change)
+			item := changed(t.items[op.Key], op.Change)
+			item.Key = op.Key
+			t.items[op.Key] = item
 		case table.KindDelete:
 			delete(t.items, op.Key)
 		}
@@ -139,6 +164,9 @@ func changed(item table.Item, c table.Change) table.Item {
 		item.Attr = map[string]any{}
 	}
 	for k, v := range c.Set {
+		if b, ok := v.(table.Blob); ok {
+			v = slices.Clone(b)
+		}
 		item.Attr[k] = normal(v)
 	}
 	for k, n := range c.Add {
@@ -183,7 +211,11 @@ func (t *Table) Query(ctx context.Context, q table.Query) iter.Seq2[table.Item, 
 				pk, sk = item.IndexPK, item.IndexSK
 			}
 			if pk == q.PK && strings.HasPrefix(sk, q.Prefix) && (q.Until == "" || sk < q.Until) {
-				found = append(found, clone(item))
+				item = clone(item)
+				if q.Lazy {
+					lighten(item)
+				}
+				found = append(found, item)
 			}
 		}
 		t.mu.Unlock()
@@ -195,7 +227,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) iter.Seq2[table.Item, 
 			if q.Descending {
 				x, y = y, x
 			}
-			return strings.Compare(x, y)
+			return cmp.Or(strings.Compare(x, y), strings.Compare(a.PK, b.PK), strings.Compare(a.SK, b.SK))
 		})
 		for i, item := range found {
 			if q.Limit > 0 && i == q.Limit {

@@ -146,7 +146,7 @@ func (s *Store) key(ctx context.Context, name string, size int) ([]byte, error) 
 	value, ok, err := s.read(ctx, name)
 	if err == nil && !ok {
 		if err = s.make(ctx, name, size); err == nil {
-			value, ok, err = s.read(ctx, name)
+			value, ok, err = s.readNew(ctx, name)
 		}
 	}
 	if err != nil {
@@ -179,6 +179,21 @@ func (s *Store) make(ctx context.Context, name string, size int) error {
 		return fmt.Errorf("make secret %s: %w", name, err)
 	}
 	return nil
+}
+
+// readNew reads what was stored a moment ago: by the service's word it may take another moment to be seen.
+func (s *Store) readNew(ctx context.Context, name string) (value string, ok bool, err error) {
+	for range 10 {
+		if value, ok, err = s.read(ctx, name); ok || err != nil {
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		}
+	}
+	return value, ok, err
 }
 
 func (s *Store) read(ctx context.Context, name string) (value string, ok bool, err error) {
