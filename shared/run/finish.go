@@ -147,26 +147,28 @@ func (s *Service) closing(change *table.Change, run string, phase turn.Phase) {
 // closedTTL is how long a closed run's record is kept, for those who still wait for its answer.
 const closedTTL = time.Hour
 
-// outcome says how what was recorded ends.
-func (rec *record) outcome(r Run, problem string, limit int) (turn.Outcome, any, *Reply) {
-	var reply *Reply
+// outcome says how what was recorded ends. A whole answer stands whatever went wrong after it; without one there is an error that says
+// what happened.
+func (rec *record) outcome(r Run, problem string, limit int) (outcome turn.Outcome, failure any, reply *Reply) {
+	var last round
 	if n := len(rec.rounds); n > 0 {
-		last := rec.rounds[n-1]
-		reply = last.Reply
-		switch {
-		case last.Error != nil:
-			return turn.Outcomes(r.record(), turn.Failed), last.Error, reply
-		case last.Over:
-			return turn.Outcomes(r.record(), turn.Failed), turn.LimitReached(limit), reply
-		}
+		last = rec.rounds[n-1]
 	}
-	if problem != "" {
-		return turn.Outcomes(r.record(), turn.Failed), problem, nil
+	complete := len(rec.rounds) > 0 && len(last.calls) == 0 && last.Error == nil && !last.Incomplete
+	outcome = turn.Outcomes(r.record(), turn.Propose(complete))
+	switch {
+	case complete:
+		return outcome, nil, last.Reply
+	case last.Error != nil:
+		return outcome, last.Error, last.Reply
+	case last.Over:
+		return outcome, turn.LimitReached(limit), last.Reply
+	case problem != "":
+		return outcome, problem, nil
+	case len(rec.rounds) == 0:
+		return outcome, "The run ended before the model was asked.", nil
 	}
-	if len(rec.rounds) == 0 {
-		return turn.Outcomes(r.record(), turn.Failed), "The run ended before the model was asked.", nil
-	}
-	return turn.Outcomes(r.record(), turn.Answered), nil, reply
+	return outcome, "The run ended before its answer was complete.", nil
 }
 
 // rescue adds, to what was recorded, the text that a model step had streamed when it died or was stopped: an error or a stop keeps

@@ -79,7 +79,8 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 	made := a.ask(ctx)
 	if errors.Is(a.lost, errLost) {
 		shown(nil)
-		return over, nil // whoever took over goes on
+		// Another try has claimed the run. Perhaps nobody hears it: only the one that is heard may say how the run goes on.
+		return Asked{}, errLost
 	}
 	if ctx.Err() != nil {
 		shown(nil)
@@ -106,8 +107,15 @@ func overLimit(step Step, made round, l Limits) bool {
 	return over
 }
 
-// afterRace decides for a try that came too late with its answer.
+// afterRace decides for a try that came too late with its answer: the round is recorded, the run is over, or another try works on it.
 func (s *Service) afterRace(ctx context.Context, step Step) (Asked, error) {
+	r, err := s.load(ctx, step.Chat, step.Run)
+	if errors.Is(err, errGone) || err == nil && r.Phase != turn.Open {
+		return Asked{Step: step, Next: turn.Finish, Calls: []CallStep{}}, nil
+	}
+	if err != nil {
+		return Asked{}, err
+	}
 	rec, err := s.gather(ctx, step.Run, false)
 	if err != nil {
 		return Asked{}, err
@@ -115,7 +123,7 @@ func (s *Service) afterRace(ctx context.Context, step Step) (Asked, error) {
 	if len(rec.rounds) > step.Round {
 		return s.next(step, rec, rec.rounds[step.Round])
 	}
-	return Asked{Step: step, Next: turn.Finish, Calls: []CallStep{}}, nil
+	return Asked{}, errLost
 }
 
 // next is what follows a recorded round.
@@ -159,11 +167,12 @@ func (s *Service) commit(ctx context.Context, step Step, r Run, made round) erro
 		}
 		calls[i] = table.Put(item)
 	}
-	if len(calls) > maxTogether { // calls first: they count only once their round is there
-		if err := s.Table.Batch(ctx, calls...); err != nil {
+	fence := table.Check(table.Run(step.Chat, step.Run), table.Is(attrPhase, string(turn.Open)), table.Is(attrAttempt, r.Attempt))
+	for len(calls) > maxTogether { // calls first: they count only once their round is there
+		if err := s.Table.Transact(ctx, append([]table.Op{fence}, calls[:maxTogether]...)...); err != nil {
 			return fmt.Errorf("record calls: %w", err)
 		}
-		calls = nil
+		calls = calls[maxTogether:]
 	}
 	if err := s.Table.Transact(ctx, append([]table.Op{own, put}, calls...)...); err != nil {
 		return fmt.Errorf("record round %d: %w", step.Round, err)

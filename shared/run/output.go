@@ -105,9 +105,12 @@ func seconds(t time.Time) json.Number {
 // it was to be run.
 func (rec *record) output() []any {
 	out := []any{}
-	for _, r := range rec.rounds {
+	for i, r := range rec.rounds {
 		for _, item := range r.Items {
 			out = append(out, item)
+		}
+		if i < len(rec.rounds)-1 { // the model was told what became of each call, and so is the reader
+			r.calls = answered(r.calls)
 		}
 		for _, c := range r.calls {
 			status := Completed
@@ -123,6 +126,17 @@ func (rec *record) output() []any {
 			if c.result != nil {
 				out = append(out, resultItem(c))
 			}
+		}
+	}
+	return out
+}
+
+// answered gives each call that has no result the one that the model was shown in its place.
+func answered(calls []callRecord) []callRecord {
+	out := slices.Clone(calls)
+	for i, c := range out {
+		if c.result == nil {
+			out[i].result = &Result{Content: textNoResult, Status: FailedCall, ItemID: "fco_" + c.ID}
 		}
 	}
 	return out

@@ -52,7 +52,12 @@ func (s *Service) Prepare(ctx context.Context, step Step) (Prepared, error) {
 	}
 	s.begun(ctx, s.feed(r), r, req)
 	item := table.Item{Key: table.Work(step.Run), Expires: s.expires(), Attr: map[string]any{attrDoc: table.MustJSON(work)}}
-	if _, err := s.Table.Apply(ctx, table.Put(item)); err != nil {
+	// Only while the run is open: nothing of a chat that was deleted comes back.
+	err = s.Table.Transact(ctx, table.Check(table.Run(step.Chat, step.Run), table.Is(attrPhase, string(turn.Open))), table.Put(item))
+	if errors.Is(err, table.ErrCondition) {
+		return over, nil
+	}
+	if err != nil {
 		return Prepared{}, fmt.Errorf("store work: %w", err)
 	}
 	return Prepared{Step: step, Next: turn.Tools}, nil

@@ -119,10 +119,12 @@ func (rec *record) add(item table.Item) error {
 		if err != nil {
 			return err
 		}
-		if len(rec.rounds) > 0 { // a call sorts right after its round
-			last := &rec.rounds[len(rec.rounds)-1]
-			last.calls = append(last.calls, c)
+		// A call sorts right after its round, and counts with it: a try that died may have left some of a round that it did not record.
+		n := len(rec.rounds) - 1
+		if n < 0 || !strings.HasPrefix(item.SK, table.Round("", n).SK+"#") || len(rec.rounds[n].calls) >= rec.rounds[n].Calls {
+			return nil
 		}
+		rec.rounds[n].calls = append(rec.rounds[n].calls, c)
 	}
 	return nil
 }
