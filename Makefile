@@ -4,7 +4,7 @@ PYTHON ?= python3
 SHARED_DIR ?= ../shared
 export SHARED_DIR
 
-# The stack that run, tool and stop act on.
+# The stack that run, install-tool and stop act on.
 NAME ?= default
 PORT ?=
 STACK := $(PYTHON) infra/local/stack.py
@@ -16,7 +16,7 @@ VENV := $(PYTHON) infra/local/toolchain.py
 AWS_STACK ?= toolrounds
 
 # Files of the contract suite that hold.
-CONTRACT := test_auth.py test_discovery.py test_tools.py test_tools_specs.py test_chats.py test_path_a.py
+CONTRACT := test_auth.py test_discovery.py test_tools.py test_tools_specs.py test_valves.py test_results.py test_chats.py test_path_a.py
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PYTEST := -m pytest -q -p no:cacheprovider
@@ -25,7 +25,7 @@ PYTEST := -m pytest -q -p no:cacheprovider
 TESTS := check test-go test-python test-field test-contract test-faults test-iam
 
 .DEFAULT_GOAL := help
-.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench tool admin secret build lock
+.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench tool install-tool admin secret build lock
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -109,8 +109,13 @@ build: ## sam build for AWS (arm64)
 	@# Byte code for the template's runtime travels along: Lambda's file system takes none at a cold start.
 	python3.12 -m compileall -q --invalidation-mode unchecked-hash .aws-sam/build/Toolbox
 
-tool: ## install FILE=tool.py in the running local stack (or at BASE_URL with API_KEY)
+# For example: make tool FILE=mytool.py FUNCTION=echo ARGUMENTS='{"text": "hi"}'
+tool: $(TOOLBOX)/made ## what the service makes of FILE=mytool.py: specs, valves, what is missing (FUNCTION= ARGUMENTS= runs one)
 	@test -n "$(FILE)" || { echo "make tool FILE=path/to/tool.py"; exit 1; }
+	@PYTHONPATH=functions/toolbox/src $(TOOLBOX)/bin/python -m toolbox.cli "$(FILE)" $(if $(FUNCTION),"$(FUNCTION)" $(if $(ARGUMENTS),'$(ARGUMENTS)'))
+
+install-tool: ## install FILE=tool.py in the running local stack (or at BASE_URL with API_KEY)
+	@test -n "$(FILE)" || { echo "make install-tool FILE=path/to/tool.py"; exit 1; }
 	@if [ -z "$$BASE_URL" ]; then told=$$($(STACK) env $(STACK_OPTIONS)) && eval "$$told"; export BASE_URL API_KEY; fi; \
 	$(PYTHON) infra/manage.py tool "$(FILE)"
 
