@@ -80,7 +80,15 @@ func (e *expression) conditions(conds []table.Cond) *string {
 // update returns the update expression, nil when nothing changes.
 func (e *expression) update(c table.Change, large map[string]pointer) *string {
 	var set, add, remove []string
+	changed := map[string]bool{}
+	once := func(attr string) {
+		if changed[attr] && e.err == nil {
+			e.err = fmt.Errorf("attribute %s is changed in two ways", attr)
+		}
+		changed[attr] = true
+	}
 	for _, attr := range slices.Sorted(maps.Keys(c.Set)) {
+		once(attr)
 		value := c.Set[attr]
 		if p, ok := large[attr]; ok {
 			value = p
@@ -88,9 +96,11 @@ func (e *expression) update(c table.Change, large map[string]pointer) *string {
 		set = append(set, e.name(outer(attr))+" = "+e.value(value))
 	}
 	for _, attr := range slices.Sorted(maps.Keys(c.Add)) {
+		once(attr)
 		add = append(add, e.name(outer(attr))+" "+e.value(c.Add[attr]))
 	}
 	for _, attr := range c.Remove {
+		once(attr)
 		remove = append(remove, e.name(outer(attr)))
 	}
 	if c.Index != nil {
