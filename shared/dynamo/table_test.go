@@ -17,7 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"toolrounds/shared/blob"
 	"toolrounds/shared/dynamo"
 	"toolrounds/shared/table"
 	"toolrounds/shared/table/tabletest"
@@ -107,6 +109,39 @@ func newTable(t testing.TB, large dynamo.Large) (*dynamo.Table, *dynamodb.Client
 func TestTable(t *testing.T) {
 	s, _, _ := newTable(t, new(objects))
 	tabletest.Run(t, func(*testing.T) table.Table { return s })
+}
+
+// TestWithBucket runs the checks of large values on S3 itself.
+func TestWithBucket(t *testing.T) {
+	endpoint := os.Getenv("TEST_AWS_ENDPOINT")
+	if endpoint == "" {
+		t.Skip("TEST_AWS_ENDPOINT is not set")
+	}
+	client := blob.Client(aws.Config{
+		Region: "us-east-1", BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
+	name := "t-" + strings.ToLower(rand.Text())
+	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		t.Fatal(err)
+	}
+	s, _, _ := newTable(t, blob.New(client, name))
+	ctx, key := t.Context(), table.Key{PK: "C#a", SK: "META"}
+	want := make(table.Blob, 6<<20)
+	rand.Read(want)
+	if _, err := s.Apply(ctx, table.Put(table.Item{Key: key, Attr: map[string]any{"b": want}})); err != nil {
+		t.Fatal(err)
+	}
+	item, ok, err := table.One(ctx, s, key)
+	if got, _ := item.Attr["b"].(table.Blob); !ok || err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, %v, %d bytes", ok, err, len(got))
+	}
+	if err := s.Purge(ctx, "C#a"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name})
+	if err != nil || len(left.Contents) != 0 {
+		t.Errorf("%d objects left, %v", len(left.Contents), err)
+	}
 }
 
 func TestPurge(t *testing.T) {
