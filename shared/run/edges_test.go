@@ -65,8 +65,8 @@ func (e *edgeTable) Query(ctx context.Context, q table.Query) iter.Seq2[table.It
 // short is a key without its ids.
 func short(k table.Key) string { return k.PK[:1] + "/" + k.SK[:1] }
 
-// watched does writes and holds them against the promise that a message which has its end is not written again (P2), but for what is
-// added to it later.
+// watched does writes and holds them against two promises: a message which has its end is not written again, but for what is added to
+// it later (P2), and a call's result is recorded once (P5).
 func (w *world) watched(ops []table.Op, do func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,6 +82,12 @@ func (w *world) watched(ops []table.Op, do func() error) error {
 	for _, op := range ops {
 		_, final := op.Change.Set[chat.AttrFinal]
 		_, after := op.Change.Set[chat.AttrAfter]
+		if _, result := op.Change.Set["result"]; result {
+			w.results[op.Key]++
+			if w.results[op.Key] > 1 {
+				w.t.Errorf("P5: the result of %s is recorded again", op.Key.SK)
+			}
+		}
 		if final {
 			w.finals[op.Key]++
 		}

@@ -44,6 +44,7 @@ type world struct {
 	asked      [][]any                         // the messages of each request to the model
 	stopped    bool                            // a stop was acknowledged
 	finals     map[table.Key]int               // how often a message was given its end
+	results    map[table.Key]int               // how often a call was given its result
 	begunLate  []string                        // what began after the stop
 	content    func(inv run.Invocation) string // of big results
 	invoked    int                             // invocations so far
@@ -78,7 +79,7 @@ type execution struct {
 func newWorld(t *testing.T, def *asl.Definition, script ...reply) *world {
 	return &world{
 		t: t, def: def, script: script, limits: run.Limits{Rounds: 8, ToolSeconds: 600, ResultChars: 2000, Events: 20_000},
-		executions: map[string]*execution{}, calls: map[string]int{}, finals: map[table.Key]int{},
+		executions: map[string]*execution{}, calls: map[string]int{}, finals: map[table.Key]int{}, results: map[table.Key]int{},
 	}
 }
 
