@@ -31,7 +31,7 @@ func TestToolRoutes(t *testing.T) {
 	}
 	w.makeTool("admin", "KIT", code, "").detail(400, "Uh-oh! This id is already registered. Please choose another id string.")
 	w.makeTool("admin", "a-b", code, "").detail(400, "Only alphanumeric characters and underscores are allowed in the id")
-	w.makeTool("admin", "empty", "", "").detail(400, "[ERROR: Error creating tool]")
+	w.makeTool("admin", "empty", "", "").detail(400, "[ERROR: Error creating tool] No Tools class found in the module")
 	w.makeTool("user", "mine", code, "").detail(401, fault.TextUnauth)
 	w.do("admin", "POST", "/api/v1/tools/create", `{"id":"x","name":"x"}`).is(422, `{"detail":[
 		{"type":"missing","loc":["body","content"],"msg":"Field required","input":{"id":"x","name":"x"}},

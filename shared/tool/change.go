@@ -37,7 +37,7 @@ func (t *Tools) Create(ctx context.Context, u access.User, f Form) (Toolkit, err
 		return Toolkit{}, err
 	}
 	d, err := t.container.Describe(ctx, id, f.Source)
-	if err := refusal(err, textNotMade); err != nil {
+	if err := refusal(err, textNotMade+" "+reason(err)); err != nil {
 		return Toolkit{}, err
 	}
 	now := t.now()
@@ -140,6 +140,15 @@ func refusal(err error, text string) error {
 		text = refused.Message
 	}
 	return fault.Wrap(fault.Invalid, text, err)
+}
+
+// reason is what the container said, "" when it refused nothing.
+func reason(err error) string {
+	var refused *ContainerError
+	if errors.As(err, &refused) {
+		return refused.Message
+	}
+	return ""
 }
 
 // fits checks the administrator's stored valves against a new source.

@@ -149,7 +149,7 @@ func TestCreate(t *testing.T) {
 		text string
 	}{
 		{Form{ID: "MIXED", Source: "def f"}, textTaken}, {Form{ID: "a-b", Source: "def f"}, textBadID}, {Form{ID: "", Source: "def f"}, textBadID},
-		{Form{ID: strings.Repeat("a", 257), Source: "def f"}, textBadID}, {Form{ID: "new", Source: "broken"}, textNotMade},
+		{Form{ID: strings.Repeat("a", 257), Source: "def f"}, textBadID}, {Form{ID: "new", Source: "broken"}, textNotMade + " broken (<string>, line 1)"},
 	} {
 		_, err := s.Create(ctx, user, c.form)
 		if _, detail := fault.Status(err); fault.CodeOf(err) != fault.Invalid || detail != c.text {

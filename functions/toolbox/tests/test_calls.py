@@ -293,6 +293,17 @@ def test_questions_without_a_broker(caller: Caller) -> None:
     assert json.loads(result["content"]) == {"error": "Client session disconnected."}
 
 
+def test_a_file_is_loaded_inside_the_loop(caller: Caller) -> None:
+    source = (
+        "import aiohttp, asyncio\nloop = asyncio.get_running_loop()\nclass Tools:\n"
+        "    def __init__(self):\n        self.session = aiohttp.ClientSession()\n"
+        '    async def run(self):\n        """Run."""\n'
+        "        return [loop is asyncio.get_running_loop(), self.session.closed]"
+    )
+    assert caller.describe(source)["ok"]
+    assert json.loads(caller.content(source))["results"] == [True, False]
+
+
 def test_a_synchronous_function_runs_inside_the_loop(caller: Caller) -> None:
     source = (
         tool("__event_emitter__", "return 1")

@@ -110,7 +110,7 @@ class Child:
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        toolkit = self._cache[key] = load.load(tool["id"], source)
+        toolkit = self._cache[key] = self._loop.run_until_complete(_loaded(tool["id"], source))
         if len(self._cache) > CACHED:
             self._cache.popitem(last=False)
         return toolkit
@@ -190,6 +190,11 @@ class Child:
             task.cancel()
         if running:
             self._loop.run_until_complete(asyncio.wait(running, timeout=GRACE))
+
+
+async def _loaded(tool_id: str, source: str) -> load.Toolkit:
+    """Loads with the event loop running, as a server would: clients that a file opens in `Tools()` ask for it."""
+    return load.load(tool_id, source)
 
 
 def _positional(function: Function) -> list[tuple[str, typing.Any]]:
