@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"toolrounds/shared/access"
 	"toolrounds/shared/fault"
 	"toolrounds/shared/run"
 )
@@ -99,37 +98,3 @@ func (s *server) hold(w http.ResponseWriter, r *http.Request, a run.Accepted) er
 }
 
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
-
-// direct passes a request without a chat to the provider and its answer back, byte for byte (spec/http.md F).
-func (s *server) direct(w http.ResponseWriter, r *http.Request, u access.User, body map[string]any) error {
-	resp, err := s.Chats.Runs.Direct(r.Context(), u, body, s.Chats.BaseURL(r))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	for _, h := range []string{"Content-Type", "Content-Encoding", "Cache-Control"} {
-		if v := resp.Header.Get(h); v != "" {
-			w.Header().Set(h, v)
-		}
-	}
-	w.WriteHeader(resp.StatusCode)
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := resp.Body.Read(buffer)
-		if n > 0 {
-			if _, err := w.Write(buffer[:n]); err != nil {
-				return nil // nobody listens any more
-			}
-			flush(w)
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			if stream, _ := body["stream"].(bool); stream {
-				_, _ = io.WriteString(w, "\n\ndata: {\"error\":{\"message\":\"Chat completion stream failed\"}}\n\ndata: [DONE]\n\n")
-			}
-			return nil
-		}
-	}
-}

@@ -70,7 +70,7 @@ func (s *Service) emit(ctx context.Context, f Feed, r Run, step CallStep, events
 		if item.Has(attrEmitted) {
 			seen = table.Is(attrEmitted, item.Int(attrEmitted))
 		}
-		err = s.storeEvents(ctx, step, fresh, table.Update(key, table.Change{Set: map[string]any{attrEmitted: int64(fresh[len(fresh)-1].N + 1)}}, seen))
+		err = s.storeEvents(ctx, r, step, fresh, table.Update(key, table.Change{Set: map[string]any{attrEmitted: int64(fresh[len(fresh)-1].N + 1)}}, seen))
 		if errors.Is(err, table.ErrCondition) { // the same events are posted twice at once
 			continue
 		}
@@ -100,10 +100,10 @@ func (s *Service) timely(e Event) Event {
 
 // storeEvents keeps what lasts of what a call emitted (package event), together with the note that it was taken. An event stored twice
 // is one.
-func (s *Service) storeEvents(ctx context.Context, step CallStep, events []Event, taken table.Op) error {
+func (s *Service) storeEvents(ctx context.Context, r Run, step CallStep, events []Event, taken table.Op) error {
 	var ops []table.Op
 	for _, e := range events {
-		if !event.Lasts(text(e.Event, "type")) {
+		if kind := text(e.Event, "type"); !event.Lasts(kind) && (r.Mode != Legacy || !writes(kind)) {
 			continue
 		}
 		ops = append(ops, table.Put(table.Item{

@@ -154,7 +154,7 @@ func (rec *record) outcome(r Run, problem string, limit int) (outcome turn.Outco
 	if n := len(rec.rounds); n > 0 {
 		last = rec.rounds[n-1]
 	}
-	complete := len(rec.rounds) > 0 && len(last.calls) == 0 && last.Error == nil && !last.Incomplete
+	complete := len(rec.rounds) > 0 && !last.Choice && len(last.calls) == 0 && last.Error == nil && !last.Incomplete
 	outcome = turn.Outcomes(r.record(), turn.Propose(complete))
 	switch {
 	case complete:

@@ -83,6 +83,9 @@ func (rec *record) told(output []any) []event.Event {
 	for _, e := range inOrder(rec.events) {
 		events = append(events, e)
 	}
+	if sources := rec.sources(); sources != nil {
+		events = append(events, event.New(event.Completion, map[string]any{"sources": sources}))
+	}
 	if len(output) > 0 {
 		events = append(events, event.Output(shown(output)))
 	}
@@ -152,6 +155,9 @@ func (s *Service) results(ctx context.Context, f Feed, r Run, step CallStep) {
 	}
 	rec, err := s.gather(ctx, r.ID, true)
 	if err != nil || len(rec.rounds) <= step.Round {
+		return
+	}
+	if rec.rounds[step.Round].Choice {
 		return
 	}
 	before := *rec

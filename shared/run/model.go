@@ -75,7 +75,13 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 		return s.next(step, rec, rec.rounds[step.Round])
 	}
 	a := &answer{Service: s, step: step, run: r, rec: rec, clock: newClock()}
-	shown := a.telling(ctx)
+	shown := func(*round) {}
+	if !a.chooses() {
+		if err := a.cite(ctx); err != nil {
+			return Asked{}, err
+		}
+		shown = a.telling(ctx)
+	}
 	made := a.ask(ctx)
 	if errors.Is(a.lost, errLost) {
 		shown(nil)
@@ -86,7 +92,7 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 		shown(nil)
 		return Asked{}, context.Cause(ctx)
 	}
-	made.Over = overLimit(step, made, s.Limits)
+	made.Over = !made.Choice && overLimit(step, made, s.Limits)
 	err = s.commit(ctx, step, r, made)
 	if err == nil {
 		shown(&made)
@@ -133,6 +139,9 @@ func (s *Service) next(step Step, rec *record, made round) (Asked, error) {
 		calls = 0
 	}
 	next, _ := turn.After(step.Round, calls, step.Spent, turn.Limits{Rounds: s.Limits.Rounds, Events: s.Limits.Events})
+	if made.Choice && !made.Incomplete { // the answer follows, whatever was chosen
+		next = turn.Tools
+	}
 	out := Asked{Step: step, Next: next, Calls: []CallStep{}}
 	if next == turn.Finish {
 		return out, nil
@@ -204,6 +213,8 @@ type answer struct {
 	renewed time.Time      // when the claim was last renewed, for telling
 	batches int
 	lost    error // errLost, errStopped or nil
+
+	prefix string // what legacy tools wrote in front of the answer
 }
 
 // ask asks the model and returns the round, whatever became of it.
@@ -222,8 +233,13 @@ func (a *answer) ask(ctx context.Context) round {
 	}()
 	var got *openai.Round
 	var reply *Reply
-	if work.Stream {
-		got, _ = a.Provider.Stream(asking, body, opts, a.sink)
+	var chosen []choice
+	if a.chooses() {
+		got = &openai.Round{}
+		chosen, got.Err = a.choose(asking, work)
+	} else if work.Stream {
+		got, _ = a.Provider.Stream(asking, body, opts, a.begin())
+		got.Blocks = a.prefixed(got.Blocks)
 	} else {
 		got, reply = a.whole(asking, body, opts)
 	}
@@ -234,6 +250,9 @@ func (a *answer) ask(ctx context.Context) round {
 		a.lost = cause
 	} else if errors.Is(cause, errTooLong) {
 		got.Err = errTooLong
+	}
+	if a.chooses() {
+		return a.chosen(chosen)
 	}
 	return a.assemble(got, reply)
 }
@@ -246,7 +265,8 @@ func (a *answer) whole(ctx context.Context, body []byte, opts openai.StreamOptio
 	}
 	got := c.Round(opts)
 	got.Calls = nil
-	return got, &Reply{Status: c.Status, Type: "application/json", Body: c.Body}
+	got.Blocks = a.prefixed(got.Blocks)
+	return got, &Reply{Status: c.Status, Type: "application/json", Body: withSourcesKey(c.Body, a.rec.sources())}
 }
 
 func (a *answer) assemble(got *openai.Round, reply *Reply) round {

@@ -106,6 +106,9 @@ func seconds(t time.Time) json.Number {
 func (rec *record) output() []any {
 	out := []any{}
 	for i, r := range rec.rounds {
+		if r.Choice { // its results are sources
+			continue
+		}
 		for _, item := range r.Items {
 			out = append(out, item)
 		}
@@ -252,6 +255,7 @@ func (rec *record) final(r Run, outcome turn.Outcome, failure any, async bool) c
 		m["usage"] = u
 	}
 	lasting(rec.events, m)
+	rec.cite(m)
 	if outcome == turn.Failed && failure != nil {
 		m["error"] = map[string]any{"content": failure}
 	}

@@ -53,7 +53,9 @@ func (s *Service) Prepare(ctx context.Context, step Step) (Prepared, error) {
 	s.begun(ctx, s.feed(r), r, req)
 	item := table.Item{Key: table.Work(step.Run), Expires: s.expires(), Attr: map[string]any{attrDoc: table.MustJSON(work)}}
 	// Only while the run is open: nothing of a chat that was deleted comes back.
-	err = s.Table.Transact(ctx, table.Check(table.Run(step.Chat, step.Run), table.Is(attrPhase, string(turn.Open))), table.Put(item))
+	err = s.Table.Transact(ctx, table.Update(table.Run(step.Chat, step.Run), table.Change{
+		Set: map[string]any{attrMode: string(work.Mode)},
+	}, table.Is(attrPhase, string(turn.Open))), table.Put(item))
 	if errors.Is(err, table.ErrCondition) {
 		return over, nil
 	}
@@ -113,6 +115,9 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 		return nil, err
 	}
 	w.Metadata = metadata(req, m, params)
+	if mode := calling(m, params); len(w.Table) > 0 && mode != native {
+		w.Mode = mode
+	}
 	return w, nil
 }
 
@@ -176,20 +181,28 @@ func free(taken map[string]Entry, name, toolkit string) string {
 	}
 }
 
+// native is how the absence of a mode is called outside.
+const native Mode = "native"
+
+// calling is the mode that the request, or else its model, asks for. Every unknown value means native, "default" too.
+func calling(m model.Resolved, params map[string]any) Mode {
+	asked := text(params, "function_calling")
+	if asked == "" {
+		asked = text(m.Params, "function_calling")
+	}
+	if mode := Mode(asked); mode == Legacy || mode == Prompted {
+		return mode
+	}
+	return native
+}
+
 // metadata is what tools get as __metadata__ (spec/http.md G).
 func metadata(req Request, m model.Resolved, params map[string]any) map[string]any {
-	calling := text(m.Params, "function_calling")
-	if c := text(params, "function_calling"); c != "" {
-		calling = c
-	}
-	if calling != "legacy" { // every other value means native, "default" too
-		calling = "native"
-	}
 	p := maps.Clone(params)
 	if p == nil {
 		p = map[string]any{}
 	}
-	p["function_calling"] = calling
+	p["function_calling"] = string(calling(m, params))
 	md := map[string]any{
 		"user_id": req.User, "chat_id": req.Chat, "message_id": req.Message, "session_id": nil, "task_id": req.Run,
 		"tool_ids": orEmpty(list(req.Body, "tool_ids")), "terminal_id": req.Body["terminal_id"], "files": orEmpty(list(req.Body, "files")),

@@ -36,6 +36,7 @@ type Run struct {
 	Deadline                int64 // when the sweeper looks after it
 	Generation              int   // which execution drives it
 	Saved                   bool  // false for temporary chats: there is no message to write
+	Mode                    Mode  // as Prepare found it
 	Reply                   *Reply
 }
 
@@ -58,6 +59,7 @@ const (
 	attrDeadline   = "deadline"
 	attrGeneration = "generation"
 	attrReply      = "reply"
+	attrMode       = "mode"
 )
 
 func (r Run) item() table.Item {
@@ -76,6 +78,7 @@ func runOf(i table.Item) (Run, error) {
 		Phase: turn.Phase(i.String(attrPhase)), Outcome: turn.Outcome(i.String(attrOutcome)), Stop: i.Bool(attrStop),
 		Started: i.Bool(attrStarted), Starts: int(i.Int(attrStarts)), Attempt: i.Int(attrAttempt), Lease: i.Int(attrLease),
 		Deadline: i.Int(attrDeadline), Generation: int(i.Int(attrGeneration)), Saved: i.Bool("saved"),
+		Mode: Mode(i.String(attrMode)),
 	}
 	if i.Has(attrReply) {
 		r.Reply = &Reply{}

@@ -54,6 +54,9 @@ func (s *Service) RunTool(ctx context.Context, step CallStep) error {
 	if err != nil {
 		return err
 	}
+	if r.Mode == Legacy {
+		asEvents(result, s.Now())
+	}
 	f := s.feed(r)
 	if err := s.emit(ctx, f, r, step, result.Events); err != nil {
 		return err
@@ -110,7 +113,9 @@ func (s *Service) call(ctx context.Context, step CallStep, w *Work, c callRecord
 	}
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go s.watchStop(watched, cancel, step)
+	if w.Request.Run != "" { // without a run, only the caller can stop it
+		go s.watchStop(watched, cancel, step)
+	}
 	result, err := s.Container.Call(watched, Invocation{
 		Token: token, BrokerURL: broker,
 		Toolkit: toolkit, Function: c.Entry.Function, Arguments: c.Arguments, Key: fmt.Sprintf("%s/%d/%d", step.Run, step.Round, step.Index),

@@ -99,6 +99,7 @@ func (s *Service) Overlay(ctx context.Context, tree *chat.Tree) error {
 		}
 		now := chat.Message{}
 		lasting(rec.events, now)
+		rec.cite(now)
 		if output := rec.output(); len(output) > 0 {
 			for _, v := range output {
 				if it := v.(map[string]any); text(it, "status") == Incomplete {

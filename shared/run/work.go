@@ -14,6 +14,7 @@ import (
 // Work is what Prepare makes of a request: everything that the rounds need and that does not change from round to round.
 type Work struct {
 	Request  Request          `json:"request"`
+	Mode     Mode             `json:"mode,omitempty"`
 	Upstream string           `json:"upstream"` // the provider's name of the model
 	Stream   bool             `json:"stream"`
 	Body     map[string]any   `json:"body"`     // parameters for the provider
@@ -23,6 +24,15 @@ type Work struct {
 	Metadata map[string]any   `json:"metadata"`
 	Model    map[string]any   `json:"model"` // the model's entry, for tools that ask for it
 }
+
+// Mode is how a model comes to call tools.
+type Mode string
+
+// The modes besides the native one, which is "": the provider is told of the tools, and the model calls them.
+const (
+	Legacy   Mode = "legacy" // the task model chooses once, before the model answers with the results as context
+	Prompted Mode = "prompt" // the system prompt tells of the tools, and the model's text is read for calls
+)
 
 // Entry says where an offered function lives.
 type Entry struct {
@@ -38,6 +48,7 @@ const Python = "python"
 type roundDoc struct {
 	Items      []map[string]any `json:"items"` // reasoning and message items, in order
 	Calls      int              `json:"calls"`
+	Choice     bool             `json:"choice,omitempty"` // of the task model in legacy mode: no part of the answer
 	Usage      map[string]any   `json:"usage,omitempty"`
 	Error      any              `json:"error,omitempty"` // the content of the message's error
 	Reply      *Reply           `json:"reply,omitempty"`
@@ -168,6 +179,10 @@ func (w *Work) names() []string {
 func (w *Work) body(rounds []round, capChars int) []byte {
 	messages := slices.Clone(w.Messages)
 	for _, r := range rounds {
+		if r.Choice {
+			messages = withSources(messages, r.cited(), capChars)
+			continue
+		}
 		messages = append(messages, r.messages(capChars)...)
 	}
 	body := map[string]any{}
@@ -175,7 +190,7 @@ func (w *Work) body(rounds []round, capChars int) []byte {
 		body[k] = v
 	}
 	body["model"], body["stream"], body["messages"] = w.Upstream, w.Stream, messages
-	if w.Tools != nil && string(w.Tools) != "null" {
+	if w.Tools != nil && string(w.Tools) != "null" && w.Mode == "" {
 		body["tools"] = w.Tools
 	}
 	return table.MustJSON(body)
