@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"strings"
 
 	"toolrounds/shared/fault"
@@ -122,16 +121,6 @@ func OnChat(body map[string]any) bool {
 	return placed && object(body, "user_message") != nil
 }
 
-// copyJSON is a deep copy of a JSON value.
-func copyJSON[T any](v T) T {
-	raw := table.MustJSON(v)
-	var out T
-	if err := table.Decode(raw, &out); err != nil {
-		panic("run: copy of a JSON value: " + err.Error())
-	}
-	return out
-}
-
 // contentText is the text of a message's content: a string, or the text parts of a list.
 func contentText(content any) string {
 	switch c := content.(type) {
@@ -147,17 +136,4 @@ func contentText(content any) string {
 		return strings.Join(parts, "\n")
 	}
 	return ""
-}
-
-// indent writes a value the way tool results and errors are shown to the model.
-func indent(v any) string {
-	raw := table.MustJSON(v)
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(json.RawMessage(raw)); err != nil {
-		return string(raw)
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
