@@ -35,6 +35,8 @@ type feed struct {
 	noting sync.Mutex      // guards served while posts run
 	begun  bool            // the feed has published something
 	missed bool            // the numbered log has not been told something of this step
+	recent []Numbered      // published since the last look: a connection that the next look finds has missed them
+	gap    []Numbered      // published between the last two looks
 	log    *numbers        // nil until the numbered log is known to be wanted
 }
 
@@ -43,8 +45,12 @@ func (f *feed) Heard(ctx context.Context) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.look(ctx)
-	return len(f.conns) > 0
+	return len(f.conns) > 0 || f.numbered()
 }
+
+// numbered tells whether the run's numbered log has been begun, by this step or before it: then it goes on, whoever listens, so that
+// whoever comes back finds everything.
+func (f *feed) numbered() bool { return f.to.Numbered || f.log != nil && f.log.last > 0 }
 
 // look reads the user's connections when what is known of them is old. A run is not failed for it.
 func (f *feed) look(ctx context.Context) {
@@ -63,6 +69,7 @@ func (f *feed) look(ctx context.Context) {
 		return
 	}
 	f.looked, f.conns = now, f.conns[:0]
+	f.gap, f.recent = append(f.gap, f.recent...), nil
 	for _, c := range all {
 		if c.hears(f.to.Chat) {
 			f.conns = append(f.conns, c)
@@ -78,7 +85,7 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 	if len(show.Events) == 0 {
 		return
 	}
-	if len(f.conns) == 0 {
+	if len(f.conns) == 0 && !f.numbered() {
 		f.missed = true
 		return
 	}
@@ -90,7 +97,7 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 		return whole
 	}
 	var numbered []Numbered
-	if slices.ContainsFunc(f.conns, Connection.numbered) {
+	if f.numbered() || slices.ContainsFunc(f.conns, Connection.numbered) {
 		numbered = f.number(ctx, show, wholeOf)
 	} else {
 		f.missed = true
@@ -106,7 +113,10 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 			}
 			frames = f.envelopes(events)
 		case Plain:
-			frames = plainFrames(f.to.Chat, f.to.Message, numbered)
+			if f.begun && !f.served[c.ID] { // it may have been there for a moment
+				frames = plainFrames(f.to.Chat, f.to.Message, f.gap)
+			}
+			frames = append(frames, plainFrames(f.to.Chat, f.to.Message, numbered)...)
 		case HTTP:
 			continue // it reads the log
 		}
@@ -118,7 +128,7 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 		}()
 	}
 	posts.Wait()
-	f.begun = true
+	f.begun, f.gap, f.recent = true, nil, append(f.recent, numbered...)
 }
 
 // note remembers whether a connection has everything. Its posts run beside those of other connections.

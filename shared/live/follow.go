@@ -134,10 +134,14 @@ func (f *follower) begin(ctx context.Context, r run.Run) error {
 	if len(whole) == 0 {
 		return nil
 	}
-	if _, err := f.service.append(ctx, r.ID, end, whole, false); err != nil && !errors.Is(err, table.ErrCondition) {
+	if _, err := f.service.append(ctx, placeOf(r), end, whole, false); err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("begin event log: %w", err)
 	}
 	return nil
+}
+
+func placeOf(r run.Run) run.Place {
+	return run.Place{Run: r.ID, User: r.User, Chat: r.Chat, Message: r.Message}
 }
 
 // read sends what is new in a run's log.
@@ -172,7 +176,7 @@ func (f *follower) finish(ctx context.Context, r run.Run) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.service.append(ctx, r.ID, end, events, true); err != nil && !errors.Is(err, table.ErrCondition) {
+	if _, err := f.service.append(ctx, placeOf(r), end, events, true); err != nil && !errors.Is(err, table.ErrCondition) {
 		return err
 	}
 	_, err = f.read(ctx, r)

@@ -58,7 +58,7 @@ func (f *feed) number(ctx context.Context, show run.Show, whole func() []event.E
 		case f.missed && !show.Late:
 			events = append(outputs(whole()), passing(show.Events)...)
 		}
-		numbered, err := f.service.append(ctx, f.to.Run, *f.log, events, show.Final)
+		numbered, err := f.service.append(ctx, f.to, *f.log, events, show.Final)
 		if errors.Is(err, table.ErrCondition) { // another step has written meanwhile
 			f.log = nil
 			continue
@@ -98,17 +98,23 @@ func (s *Service) end(ctx context.Context, run string) (numbers, error) {
 }
 
 // append writes one entry right after the end. ErrCondition: that is not the end any more.
-func (s *Service) append(ctx context.Context, run string, end numbers, events []event.Event, final bool) ([]Numbered, error) {
+func (s *Service) append(ctx context.Context, to run.Place, end numbers, events []event.Event, final bool) ([]Numbered, error) {
 	first := end.last + 1
 	numbered := make([]Numbered, len(events))
 	for i, e := range events {
 		numbered[i] = Numbered{Seq: first + int64(i), Event: e}
 	}
-	item := table.Item{Key: table.Numbered(run, first), Expires: s.Now().Add(numberedTTL).Unix(), Attr: map[string]any{
+	item := table.Item{Key: table.Numbered(to.Run, first), Expires: s.Now().Add(numberedTTL).Unix(), Attr: map[string]any{
 		attrFirst: first, attrLast: end.last + int64(len(events)), attrFinal: end.final || final, attrDoc: table.MustJSON(numbered),
 	}}
 	if _, err := s.Table.Apply(ctx, table.Put(item, table.New())); err != nil {
 		return nil, fmt.Errorf("append to event log: %w", err)
+	}
+	if first == 1 { // from now on every step of the run writes it
+		mark := table.Change{Set: map[string]any{run.AttrNumbered: true}}
+		if _, err := s.Table.Apply(ctx, table.Update(table.Run(to.Chat, to.Run), mark)); err != nil && !errors.Is(err, table.ErrCondition) {
+			return nil, fmt.Errorf("mark the run: %w", err)
+		}
 	}
 	return numbered, nil
 }

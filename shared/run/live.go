@@ -19,7 +19,13 @@ type Live interface {
 }
 
 // Place says where a run's events belong.
-type Place struct{ Run, User, Chat, Message string }
+type Place struct {
+	Run, User, Chat, Message string
+	Numbered                 bool // they have been followed by numbers, so all of them are kept
+}
+
+// AttrNumbered marks the record of a run whose events are followed by numbers.
+const AttrNumbered = "numbered"
 
 // Feed is one step's way to those who listen to a run. Nothing that goes wrong in it concerns the run.
 type Feed interface {
@@ -48,7 +54,7 @@ func (s *Service) feed(r Run) Feed {
 	if s.Live == nil {
 		return deaf{}
 	}
-	return s.Live.Feed(Place{Run: r.ID, User: r.User, Chat: r.Chat, Message: r.Message})
+	return s.Live.Feed(Place{Run: r.ID, User: r.User, Chat: r.Chat, Message: r.Message, Numbered: r.Numbered})
 }
 
 // blockID is the id of the output item that a block of a round becomes. It is the same whoever makes it: who streams the block, who reads
@@ -145,14 +151,15 @@ func (s *Service) begun(ctx context.Context, f Feed, r Run, req Request) {
 // results tells the results of a round's calls in the order of the calls: those from call index on, as far as there are results
 // without a gap. So a result that comes before its predecessor's is told by the predecessor, and clients, which place items by
 // their index, always append.
-func (s *Service) results(ctx context.Context, f Feed, r Run, step CallStep) {
-	if !f.Heard(ctx) {
+func (s *Service) results(ctx context.Context, r Run, step CallStep) {
+	if !s.feed(r).Heard(ctx) {
 		return
 	}
 	now, err := s.load(ctx, r.Chat, r.ID)
 	if err != nil || now.Phase != turn.Open || now.Stop {
 		return // the end tells it all
 	}
+	f := s.feed(now)
 	rec, err := s.gather(ctx, r.ID, true)
 	if err != nil || len(rec.rounds) <= step.Round {
 		return
@@ -192,5 +199,5 @@ func (s *Service) Place(ctx context.Context, chatID, run string) (Place, bool, e
 	if errors.Is(err, errGone) {
 		return Place{}, false, nil
 	}
-	return Place{Run: r.ID, User: r.User, Chat: r.Chat, Message: r.Message}, err == nil, err
+	return Place{Run: r.ID, User: r.User, Chat: r.Chat, Message: r.Message, Numbered: r.Numbered}, err == nil, err
 }

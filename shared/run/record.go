@@ -29,6 +29,7 @@ type Run struct {
 	Phase                   turn.Phase
 	Outcome                 turn.Outcome
 	Stop                    bool
+	Numbered                bool  // its events are followed by numbers
 	Started                 bool  // a step of the machine has begun
 	Starts                  int   // how often the machine was told to start
 	Attempt                 int64 // counts the model steps that claimed the run; a fence for their logs
@@ -78,7 +79,7 @@ func runOf(i table.Item) (Run, error) {
 		Phase: turn.Phase(i.String(attrPhase)), Outcome: turn.Outcome(i.String(attrOutcome)), Stop: i.Bool(attrStop),
 		Started: i.Bool(attrStarted), Starts: int(i.Int(attrStarts)), Attempt: i.Int(attrAttempt), Lease: i.Int(attrLease),
 		Deadline: i.Int(attrDeadline), Generation: int(i.Int(attrGeneration)), Saved: i.Bool("saved"),
-		Mode: Mode(i.String(attrMode)),
+		Mode: Mode(i.String(attrMode)), Numbered: i.Bool(AttrNumbered),
 	}
 	if i.Has(attrReply) {
 		r.Reply = &Reply{}

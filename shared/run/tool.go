@@ -57,14 +57,13 @@ func (s *Service) RunTool(ctx context.Context, step CallStep) error {
 	if r.Mode == Legacy {
 		asEvents(result, s.Now())
 	}
-	f := s.feed(r)
-	if err := s.emit(ctx, f, r, step, result.Events); err != nil {
+	if err := s.emit(ctx, s.feed(r), r, step, result.Events); err != nil && !errors.Is(err, ErrOver) {
 		return err
 	}
 	if err := s.answer(ctx, callKey, result); err != nil {
 		return err
 	}
-	s.results(ctx, f, r, step)
+	s.results(ctx, r, step)
 	return nil
 }
 
