@@ -61,9 +61,10 @@ const (
 	die           // the process dies before
 	dieAfter      // it is done, the process dies before it knows
 	stray         // the caller loses sight of the process and takes it for dead; it goes on
+	frozen        // as stray, and all of it stands still for a while before it goes on
 )
 
-var modes = map[mode]string{fail: "fails", lose: "loses its answer", die: "dies before", dieAfter: "dies after", stray: "goes on unheard"}
+var modes = map[mode]string{fail: "fails", lose: "loses its answer", die: "dies before", dieAfter: "dies after", stray: "goes on unheard", frozen: "stands still unheard"}
 
 var (
 	errFault = errors.New("the service is unavailable")
@@ -93,6 +94,7 @@ type process struct {
 	mu   sync.Mutex
 	died chan struct{}
 	lost chan struct{} // the caller does not hear it any more
+	thaw time.Time     // until then it stands still
 }
 
 func (w *world) process(name string) (context.Context, *process) {
@@ -122,6 +124,10 @@ func (p *process) die() {
 
 // edge is where the process touches the world.
 func (p *process) edge(op string, do func() error) error {
+	p.mu.Lock()
+	still := time.Until(p.thaw)
+	p.mu.Unlock()
+	time.Sleep(still)
 	if p.dead() {
 		return errDead
 	}
@@ -151,10 +157,16 @@ func (p *process) edge(op string, do func() error) error {
 		_ = do()
 		p.die()
 		return errDead
-	case stray:
+	case stray, frozen:
 		select {
 		case p.lost <- struct{}{}:
 		default:
+		}
+		if m == frozen {
+			p.mu.Lock()
+			p.thaw = time.Now().Add(30 * time.Second)
+			p.mu.Unlock()
+			time.Sleep(30 * time.Second)
 		}
 	}
 	return do()
