@@ -50,18 +50,30 @@ func (a *App) End(ctx context.Context, in Last) (run.Finished, error) {
 	return run.Finished{}, fmt.Errorf("unknown step %q", in.Do)
 }
 
-// StatusChange is EventBridge's report on an execution; without a detail it is the schedule's call.
+// StatusChange is EventBridge's report on an execution; without a name in its detail it is the schedule's call.
 type StatusChange struct {
-	Detail *struct {
-		Name   string `json:"name"`
-		Status string `json:"status"`
-		Input  string `json:"input"`
-	} `json:"detail"`
+	Detail Execution `json:"detail"`
+}
+
+// Execution is the one that a report is about.
+type Execution struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Input  string `json:"input"`
+}
+
+// UnmarshalJSON takes the schedule's detail, which is not an object but the text "{}", for none.
+func (e *Execution) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] != '{' {
+		return nil
+	}
+	type plain Execution
+	return json.Unmarshal(raw, (*plain)(e))
 }
 
 // Sweep ends the run of an execution that failed, or looks after all runs whose deadline has passed.
 func (a *App) Sweep(ctx context.Context, in StatusChange) (struct{}, error) {
-	if in.Detail == nil || in.Detail.Name == "" {
+	if in.Detail.Name == "" {
 		return struct{}{}, errors.Join(a.Runs.Sweep(ctx), a.Live.Ping(ctx))
 	}
 	var step run.Step

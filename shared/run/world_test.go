@@ -303,7 +303,7 @@ func (w *world) report(name string, input any, bad *asl.Error) {
 func (w *world) sweeper() asl.Task {
 	return function(w, "sweep", 2*time.Minute, func(a *app.App) func(context.Context, app.StatusChange) (struct{}, error) {
 		return func(ctx context.Context, in app.StatusChange) (struct{}, error) {
-			if in.Detail == nil {
+			if in.Detail.Name == "" {
 				return struct{}{}, a.Runs.Sweep(ctx)
 			}
 			var step run.Step
