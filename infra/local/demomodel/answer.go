@@ -84,6 +84,7 @@ var (
 	place      = regexp.MustCompile(`\b(?:in|at|for)\s+(\p{Lu}[\p{L}.'-]*(?:\s+\p{Lu}[\p{L}.'-]*)*)`)
 	timezone   = regexp.MustCompile(`\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b|\bUTC\b`)
 	weather    = regexp.MustCompile(`(?i)\b(weather|temperature|forecast)\b`)
+	source     = regexp.MustCompile(`(?s)<source[^>]*>(.*?)</source>`)
 	clock      = regexp.MustCompile(`(?i)\b(time|date|day is it|o'clock)\b`)
 )
 
@@ -105,10 +106,16 @@ func answer(r request) said {
 			}
 		}
 	}
+	for _, found := range source.FindAllStringSubmatch(prompt, -1) { // legacy mode: the results stand in the prompt
+		results = append(results, strings.TrimSpace(found[1]))
+	}
 	if len(results) > 0 {
 		return said{text: "According to the tool: " + strings.Join(results, "; ") + ". (I am a demonstration, not a language model.)"}
 	}
 	calls := wanted(r, prompt)
+	if len(r.Tools) == 0 && strings.Contains(r.system(), `"tool_calls"`) {
+		return said{text: chosen(calls)}
+	}
 	if len(calls) > 0 {
 		return said{calls: calls}
 	}
@@ -116,10 +123,35 @@ func answer(r request) said {
 		"and sums when the sample tool is offered. You wrote: %s", shorten(prompt))}
 }
 
+// system is the system prompt.
+func (r request) system() string {
+	for _, m := range r.Messages {
+		if m.Role == "system" {
+			return m.text()
+		}
+	}
+	return ""
+}
+
+// chosen writes calls the way legacy mode asks a task model for them.
+func chosen(calls []call) string {
+	type choice struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	}
+	choices := make([]choice, len(calls))
+	for i, c := range calls {
+		choices[i] = choice{c.Function.Name, json.RawMessage(c.Function.Arguments)}
+	}
+	text, _ := json.Marshal(map[string]any{"tool_calls": choices})
+	return string(text)
+}
+
 // wanted lists the calls that a prompt asks for, of the tools that are offered.
 func wanted(r request, prompt string) []call {
+	described := r.system() // legacy mode: the tools stand in the system prompt
 	offers := func(name string) bool {
-		return slices.ContainsFunc(r.Tools, func(t struct {
+		return strings.Contains(described, fmt.Sprintf(`"name":%q`, name)) || slices.ContainsFunc(r.Tools, func(t struct {
 			Function struct {
 				Name string `json:"name"`
 			} `json:"function"`

@@ -86,3 +86,19 @@ func TestRefusesWhatIsNoRequest(t *testing.T) {
 		t.Errorf("%d", response.StatusCode)
 	}
 }
+
+func TestChoosesAndQuotesInLegacyMode(t *testing.T) {
+	choosing := request{Messages: []message{
+		{Role: "system", Content: json.RawMessage(`"functions: [{\"name\":\"calculate\"}] answer {\"tool_calls\": []}"`)},
+		{Role: "user", Content: json.RawMessage(`"Query: What is 12 * 34?"`)},
+	}}
+	if got, want := answer(choosing).text, `{"tool_calls":[{"name":"calculate","parameters":{"expression":"12 * 34"}}]}`; got != want {
+		t.Errorf("choice: %s, want %s", got, want)
+	}
+	answering := request{Messages: []message{
+		{Role: "user", Content: json.RawMessage(`"<context><source id=\"1\" name=\"a/b\">12 * 34 = 408</source></context> What is 12 * 34?"`)},
+	}}
+	if got := answer(answering).text; !strings.Contains(got, "408") {
+		t.Errorf("answer: %s", got)
+	}
+}
