@@ -27,16 +27,28 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request) error {
 	if body == nil {
 		return fault.Fields(fault.Field{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: nil})
 	}
-	if err := run.Check(body); err != nil {
+	if err := run.Check(body); err != nil && run.Waits(body) {
+		return s.refuse(w, err)
+	} else if err != nil {
 		return err
 	}
 	u := s.caller(r).User
 	if !run.OnChat(body) {
 		return s.direct(w, r, u, body)
 	}
+	delete(body, "idempotency_key")
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		body["idempotency_key"] = key
+	}
 	accepted, err := s.Chats.Runs.Accept(r.Context(), u, body, s.Chats.BaseURL(r))
+	if err != nil && run.Waits(body) {
+		return s.refuse(w, err)
+	}
 	if err != nil {
 		return err
+	}
+	if run.Waits(body) {
+		return s.wait(w, r, accepted, body)
 	}
 	if accepted.Async {
 		return s.answer(w, http.StatusOK, map[string]any{"status": true, "task_ids": accepted.Runs, "chat_id": accepted.Chat})

@@ -16,9 +16,12 @@ import (
 
 // Accepted is the answer to an accepted request.
 type Accepted struct {
-	Chat  string
-	Runs  []string // one for each model, in the order of the request
-	Async bool     // the caller does not wait
+	Chat string
+	Runs []string // one for each model, in the order of the request
+	// Models and Messages are what was asked, and where the answers go, for each of the runs.
+	Models, Messages []string
+	Async            bool // the caller does not wait
+	Lone             bool // the chat is the run's own and nobody knows it: only who asked can have the answer
 }
 
 // textBadMessage is the refusal of a message that cannot be written (spec/http.md D1).
@@ -48,9 +51,9 @@ func (s *Service) Accept(ctx context.Context, u access.User, body map[string]any
 			logger(ctx, Step{Run: r.ID, Chat: r.Chat}).Error("start the machine", "error", err)
 		}
 	}
-	done := Accepted{Chat: a.chat, Async: text(body, "session_id") != ""}
+	done := Accepted{Chat: a.chat, Async: text(body, "session_id") != "" && !Waits(body), Lone: a.lone}
 	for _, t := range a.targetsOf {
-		done.Runs = append(done.Runs, t.run)
+		done.Runs, done.Models, done.Messages = append(done.Runs, t.run), append(done.Models, t.model), append(done.Messages, t.message)
 	}
 	return done, nil
 }
@@ -73,6 +76,7 @@ type acceptance struct {
 	now       interface{ UnixMilli() int64 }
 	chat      string
 	saved     bool
+	lone      bool       // the chat is made up: nothing is stored of it
 	create    *chat.Chat // a chat that this request makes
 	targetsOf []target
 	runs      []Run
@@ -103,6 +107,14 @@ func (a *acceptance) targets(ctx context.Context) error {
 // place finds the chat and the messages that are to be written.
 func (a *acceptance) place(ctx context.Context) error {
 	a.chat = text(a.body, "chat_id")
+	if _, placed := a.body["parent_id"]; a.chat == "" && !placed && Waits(a.body) {
+		a.lone, a.chat = true, "temporary:"+a.NewID()
+		for i := range a.targetsOf {
+			if t := &a.targetsOf[i]; t.message == "" {
+				t.message = a.NewID()
+			}
+		}
+	}
 	a.saved = !Temporary(a.chat)
 	if a.chat == "" {
 		a.create = a.newChat()

@@ -55,37 +55,40 @@ func (s *Service) rest(ctx context.Context, f Feed, r Run, req Request) error {
 	return s.close(ctx, r)
 }
 
-// final are the last events of a message (spec/socket.md section 2).
-func (s *Service) final(ctx context.Context, r Run) ([]event.Event, error) {
-	rec, err := s.gather(ctx, r.ID, true)
-	if err != nil {
-		return nil, err
-	}
-	m, title := chat.Message{}, ""
+// made is the message that a run which has ended has made, and its chat's title.
+func (s *Service) made(ctx context.Context, r Run) (m chat.Message, title string, err error) {
 	if r.Saved {
 		stored, ok, err := s.Chats.Message(ctx, r.Chat, r.Message)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		head, _, err := s.Chats.Head(ctx, r.Chat)
-		if err != nil {
-			return nil, err
+		if err != nil || !ok {
+			return chat.Message{}, head.Title, err
 		}
-		if ok {
-			m = stored.Message
+		return stored.Message, head.Title, nil
+	}
+	rec, err := s.gather(ctx, r.ID, true) // nothing else is stored of it
+	if err != nil {
+		return nil, "", err
+	}
+	if r.Outcome != turn.Answered {
+		if err := s.rescue(ctx, rec, r); err != nil {
+			return nil, "", err
 		}
-		title = head.Title
-	} else { // nothing is stored of it
-		if r.Outcome != turn.Answered {
-			if err := s.rescue(ctx, rec, r); err != nil {
-				return nil, err
-			}
-		}
-		outcome, failure, _ := rec.outcome(r, "", s.Limits.Rounds)
-		if r.Outcome == turn.Failed && failure == nil {
-			failure = "The run was interrupted."
-		}
-		m = rec.final(r, outcome, failure, true)
+	}
+	outcome, failure, _ := rec.outcome(r, "", s.Limits.Rounds)
+	if r.Outcome == turn.Failed && failure == nil {
+		failure = "The run was interrupted."
+	}
+	return rec.final(r, outcome, failure, true), "", nil
+}
+
+// final are the last events of a message (spec/socket.md section 2).
+func (s *Service) final(ctx context.Context, r Run) ([]event.Event, error) {
+	m, title, err := s.made(ctx, r)
+	if err != nil {
+		return nil, err
 	}
 	output := m["output"]
 	if output == nil {

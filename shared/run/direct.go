@@ -27,9 +27,6 @@ func (s *Service) Direct(ctx context.Context, u access.User, body map[string]any
 	if err != nil {
 		return nil, err
 	}
-	if _, asked := body["stream"]; !asked {
-		w.Stream = false
-	}
 	if w.Mode == Prompted { // nobody runs the calls, so the caller gets them as ever
 		w.Mode = ""
 	}
@@ -86,7 +83,11 @@ func (d *Direct) run(ctx context.Context, step CallStep, c choice) *Result {
 func (d *Direct) body() []byte {
 	w := *d.work
 	w.Messages = withSources(w.Messages, d.cited, d.service.Limits.ResultChars)
-	return w.body(nil, 0)
+	ask := w.ask(nil, 0)
+	if d.work.Request.Body["stream"] == nil && !w.Stream { // as it came
+		delete(ask, "stream")
+	}
+	return table.MustJSON(ask)
 }
 
 // Send sends the request once and returns the provider's response as it is; the caller closes its body. Fault: Invalid (the provider

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,11 +32,12 @@ type CallStep struct {
 
 // How long things may take, and how often a model step shows that it lives.
 const (
-	ModelLimit = 870 * time.Second      // one answer of a model; Lambda ends at 900 s
-	stepLimit  = 900 * time.Second      // the whole model step
-	leaseTime  = 3 * time.Second        // a claim lapses when it was not renewed for so long
-	pulse      = 500 * time.Millisecond // renewal of the claim; also how soon a stop is seen
-	logEvery   = 400 * time.Millisecond // how often streamed text is stored
+	ModelLimit  = 870 * time.Second      // one answer of a model; Lambda ends at 900 s
+	stepLimit   = 900 * time.Second      // the whole model step
+	leaseTime   = 3 * time.Second        // a claim lapses when it was not renewed for so long
+	pulse       = 500 * time.Millisecond // renewal of the claim; also how soon a stop is seen
+	logEvery    = 400 * time.Millisecond // how often streamed text is stored
+	logFollowed = 80 * time.Millisecond  // the same, for somebody who waits for it
 )
 
 var (
@@ -271,6 +271,9 @@ func (a *answer) whole(ctx context.Context, body []byte, opts openai.StreamOptio
 
 func (a *answer) assemble(got *openai.Round, reply *Reply) round {
 	made := round{roundDoc: roundDoc{Usage: got.Usage, Reply: reply}}
+	if got.Finish == openai.FinishLength {
+		made.Finish = got.Finish
+	}
 	status := Completed
 	if errors.Is(a.lost, errStopped) {
 		status, made.Incomplete = Incomplete, true
@@ -367,71 +370,4 @@ func joined(waiting []openai.Delta, d openai.Delta) []openai.Delta {
 		waiting = nil
 	}
 	return append(waiting, d)
-}
-
-// watch stores what was streamed, renews the claim, and cancels when the run is stopped or taken over.
-func (a *answer) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	flush, renew := time.NewTicker(logEvery), time.NewTicker(pulse)
-	defer flush.Stop()
-	defer renew.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-flush.C:
-			if err := a.flush(ctx); err != nil && ctx.Err() == nil {
-				logger(ctx, a.step).Warn("store streamed text", "error", err)
-			}
-		case <-renew.C:
-			if err := a.renew(ctx); errors.Is(err, errStopped) || errors.Is(err, errLost) {
-				cancel(err)
-				return
-			} else if err != nil && ctx.Err() == nil {
-				logger(ctx, a.step).Warn("renew the claim", "error", err)
-			}
-		}
-	}
-}
-
-func (a *answer) renew(ctx context.Context) error {
-	change := table.Change{Set: map[string]any{attrLease: a.Now().Add(leaseTime).UnixMilli()}}
-	r, err := a.advance(ctx, a.step.Chat, a.step.Run, 0, change, table.Is(attrAttempt, a.run.Attempt))
-	switch {
-	case errors.Is(err, errGone):
-		return errLost
-	case err != nil:
-		return err
-	case r.Phase != turn.Open, r.Attempt != a.run.Attempt:
-		return errLost
-	case r.Stop:
-		return errStopped
-	}
-	a.mu.Lock()
-	a.renewed = a.Now()
-	a.mu.Unlock()
-	return nil
-}
-
-// flush stores the pending deltas as one batch of the log, for those who read the message while it grows.
-func (a *answer) flush(ctx context.Context) error {
-	a.mu.Lock()
-	batch := a.pending
-	a.pending = nil
-	a.mu.Unlock()
-	if len(batch) == 0 {
-		return nil
-	}
-	raw, err := json.Marshal(logEntry{Deltas: batch})
-	if err != nil {
-		return fmt.Errorf("encode deltas: %w", err)
-	}
-	item := table.Item{
-		Key: table.Log(a.step.Run, a.step.Round, a.run.Attempt, a.batches), Expires: a.Now().Add(time.Hour).Unix(),
-		Attr: map[string]any{attrDoc: table.Blob(raw)},
-	}
-	a.batches++
-	if _, err := a.Table.Apply(ctx, table.Put(item)); err != nil {
-		return fmt.Errorf("store log: %w", err)
-	}
-	return nil
 }

@@ -91,7 +91,7 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 		return nil, err
 	}
 	params := object(req.Body, "params")
-	w := &Work{Request: req, Upstream: m.Upstream, Body: parameters(m.Params, params), Stream: true, Model: m.Listed, Table: map[string]Entry{}}
+	w := &Work{Request: req, Upstream: m.Upstream, Body: parameters(m.Params, params), Stream: req.Chat != "", Model: m.Listed, Table: map[string]Entry{}}
 	if v, ok := req.Body["stream"].(bool); ok {
 		w.Stream = v
 	}
@@ -103,7 +103,10 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 			w.Body[k] = v
 		}
 	}
-	if _, set := w.Body["stream_options"]; !set && w.Stream && flag(object(m.Meta, "capabilities"), "usage") {
+	if Waits(req.Body) { // the caller's choice is how it gets the answer, not how the model gives it
+		w.Stream = true
+	}
+	if _, set := w.Body["stream_options"]; !set && w.Stream && (flag(object(m.Meta, "capabilities"), "usage") || Waits(req.Body)) {
 		w.Body["stream_options"] = map[string]any{"include_usage": true}
 	}
 	if w.Messages, err = s.messages(ctx, req); err != nil {

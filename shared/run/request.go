@@ -66,7 +66,7 @@ var shapes = []struct {
 	{"model", "string"}, {"messages", "list"}, {"chat_id", "string"}, {"id", "string"}, {"session_id", "string"},
 	{"parent_id", "string"}, {"tool_ids", "list"}, {"terminal_id", "string"}, {"features", "dict"}, {"files", "list"},
 	{"variables", "dict"}, {"params", "dict"}, {"background_tasks", "dict"}, {"user_message", "dict"}, {"message_ids", "list"},
-	{"stream", "bool"}, {"tools", "list"},
+	{"stream", "bool"}, {"tools", "list"}, {"wait", "bool"}, {"idempotency_key", "string"},
 }
 
 // Check refuses a body whose keys have the wrong types; null counts as absent. The fault is the 422 list.
@@ -112,10 +112,17 @@ func Check(body map[string]any) error {
 	return nil
 }
 
-// OnChat tells whether a request belongs to a chat: it names one, or brings the first message of a new one.
+// Waits tells whether a request wants the whole loop and its answer in the body ("wait": true).
+func Waits(body map[string]any) bool { return flag(body, "wait") }
+
+// OnChat tells whether a request belongs to a chat: it names one, or brings the first message of a new one, or waits for an answer
+// that the server's tools help to make.
 func OnChat(body map[string]any) bool {
 	if text(body, "chat_id") != "" {
 		return true
+	}
+	if Waits(body) && len(list(body, "tools")) == 0 {
+		return true // of its own, which is not stored
 	}
 	_, placed := body["parent_id"]
 	return placed && object(body, "user_message") != nil

@@ -49,6 +49,7 @@ type roundDoc struct {
 	Items      []map[string]any `json:"items"` // reasoning and message items, in order
 	Calls      int              `json:"calls"`
 	Choice     bool             `json:"choice,omitempty"` // of the task model in legacy mode: no part of the answer
+	Finish     string           `json:"finish,omitempty"` // length, when the provider cut the answer
 	Usage      map[string]any   `json:"usage,omitempty"`
 	Error      any              `json:"error,omitempty"` // the content of the message's error
 	Reply      *Reply           `json:"reply,omitempty"`
@@ -177,6 +178,10 @@ func (w *Work) names() []string {
 
 // body is the request to the provider for the round after those recorded (spec/http.md D3.1, D3.5).
 func (w *Work) body(rounds []round, capChars int) []byte {
+	return table.MustJSON(w.ask(rounds, capChars))
+}
+
+func (w *Work) ask(rounds []round, capChars int) map[string]any {
 	messages := slices.Clone(w.Messages)
 	for _, r := range rounds {
 		if r.Choice {
@@ -193,7 +198,7 @@ func (w *Work) body(rounds []round, capChars int) []byte {
 	if w.Tools != nil && string(w.Tools) != "null" && w.Mode == "" {
 		body["tools"] = w.Tools
 	}
-	return table.MustJSON(body)
+	return body
 }
 
 // messages is how a finished round is told to the model.
