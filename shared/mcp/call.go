@@ -40,7 +40,7 @@ func (c *Client) Call(ctx context.Context, s Server, r Request) (Result, error) 
 	case err == nil:
 		return result, nil
 	case errors.As(err, &rpc):
-		return failed(rpc.Message), nil
+		return failed(rpc.cause.Message), nil
 	}
 	return Result{}, c.wrap(ctx, s, err, "call "+r.Name, c.opts.Call)
 }

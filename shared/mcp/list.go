@@ -108,7 +108,7 @@ func (c *Client) wrap(ctx context.Context, s Server, err error, doing string, li
 	}
 	var rpc *rpcError
 	if errors.As(err, &rpc) {
-		return &Error{Kind: Protocol, Server: s.ID, Text: rpc.Message, Cause: err}
+		return &Error{Kind: Protocol, Server: s.ID, Text: rpc.cause.Message, Cause: err}
 	}
 	return c.explain(ctx, s, err, doing, limit)
 }

@@ -52,7 +52,10 @@ func elicit(ctx context.Context, o *operation, p *sdk.ElicitParams) (*sdk.Elicit
 }
 
 // rpcError is a JSON-RPC error that the server answered with: the request was understood and refused, and the session goes on.
-type rpcError struct{ *jsonrpc.Error }
+type rpcError struct{ cause *jsonrpc.Error }
+
+func (e *rpcError) Error() string { return e.cause.Message }
+func (e *rpcError) Unwrap() error { return e.cause }
 
 // rpc returns the JSON-RPC error in the body of a refusal, nil when there is none. Who asks without being known is not told so by it.
 func (e *statusError) rpc() *jsonrpc.Error {
