@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ type execution struct {
 // newWorld must be called in a synctest bubble.
 func newWorld(t *testing.T, def *asl.Definition, script ...reply) *world {
 	return &world{
-		t: t, def: def, script: script, limits: run.Limits{Rounds: 8, ToolSeconds: 600, ResultChars: 2000, Events: 20_000},
+		t: t, def: def, script: slices.Clone(script), limits: run.Limits{Rounds: 8, ToolSeconds: 600, ResultChars: 2000, Events: 20_000},
 		executions: map[string]*execution{}, calls: map[string]int{}, finals: map[table.Key]int{}, results: map[table.Key]int{},
 	}
 }
@@ -164,9 +165,9 @@ func (p *process) edge(op string, do func() error) error {
 		}
 		if m == frozen {
 			p.mu.Lock()
-			p.thaw = time.Now().Add(30 * time.Second)
+			p.thaw = time.Now().Add(10 * time.Second)
 			p.mu.Unlock()
-			time.Sleep(30 * time.Second)
+			time.Sleep(10 * time.Second)
 		}
 	}
 	return do()
