@@ -128,7 +128,7 @@ func (c *watchedConn) now() *operation {
 }
 
 // Write implements sdk.Connection.
-func (c *watchedConn) Write(ctx context.Context, msg jsonrpc.cause.Message) error {
+func (c *watchedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	o := operationOf(ctx)
 	req, ok := msg.(*jsonrpc.Request)
 	if o == nil || !ok {
@@ -148,7 +148,7 @@ func (c *watchedConn) Write(ctx context.Context, msg jsonrpc.cause.Message) erro
 
 // Read implements sdk.Connection. Progress is told from here and not by the SDK's handler, which is called when the answer may have
 // been delivered already.
-func (c *watchedConn) Read(ctx context.Context) (jsonrpc.cause.Message, error) {
+func (c *watchedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if err != nil {
 		return nil, err
