@@ -95,7 +95,7 @@ func (s *server) routes() []Route {
 	}
 	all = append(all, s.chatRoutes()...)
 	if s.Live != nil {
-		all = append(append(all, s.brokerRoutes()...), s.liveRoutes()...)
+		all = append(append(append(all, s.brokerRoutes()...), s.liveRoutes()...), s.consoleRoute())
 	}
 	return append(all, s.More...)
 }

@@ -52,6 +52,8 @@ func (f *feed) number(ctx context.Context, show run.Show, whole func() []event.E
 		}
 		events := show.Events
 		switch {
+		case show.Whole == nil && f.log.last == 0:
+			return nil // it begins with the whole or not at all
 		case show.Whole == nil:
 		case f.log.last == 0:
 			events = append(append([]event.Event{}, whole()...), unstored(show.Events)...)

@@ -176,10 +176,14 @@ func (s *Service) put(ctx context.Context, q Question, to Connection) {
 
 // announce tells everybody who can answer over the plain protocol or HTTP that a question waits.
 func (s *Service) announce(ctx context.Context, q Question) {
+	s.publish(ctx, q, event.New("request:question", map[string]any{
+		"call_id": q.CallID(), "event": map[string]any(q.Event), "deadline": q.Deadline / 1000,
+	}))
+}
+
+func (s *Service) publish(ctx context.Context, q Question, e event.Event) {
 	place := run.Place{Run: q.Run, User: q.User, Chat: q.Chat, Message: q.Message}
-	s.Feed(place).Publish(ctx, run.Show{Events: []event.Event{event.New("request:question", map[string]any{
-		"call_id": q.CallID(), "event": map[string]any(q.Event), "deadline": q.Deadline,
-	})}})
+	s.Feed(place).Publish(ctx, run.Show{Events: []event.Event{e}})
 }
 
 // CallID names a question where its run is not known from elsewhere.
@@ -241,6 +245,9 @@ func (s *Service) settle(ctx context.Context, q Question, state State, value jso
 			frame = plainFrame(q.Chat, q.Message, Numbered{Event: done})
 		}
 		_ = s.send(ctx, to, frame) // a dialog that is gone needs no end
+	}
+	if q.Wait {
+		s.publish(ctx, q, event.New("request:question:done", map[string]any{"call_id": q.CallID()}))
 	}
 	return true, nil
 }

@@ -2,10 +2,14 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"time"
 
 	"toolrounds/shared/chat"
 	"toolrounds/shared/event"
+	"toolrounds/shared/table"
 	"toolrounds/shared/turn"
 )
 
@@ -13,12 +17,16 @@ import (
 // answer, which it reports. That a run is ended and not closed is the outbox of its final events: whoever finds one so shows them, so
 // they come though the one who ended it died; they may come twice, with the same content.
 func (s *Service) conclude(ctx context.Context, r Run) (background bool, err error) {
+	if r, err = s.teller(ctx, r); err != nil || r.Phase == turn.Closed {
+		return false, err
+	}
 	req, err := s.request(ctx, r.ID)
 	if err != nil {
 		return false, s.close(ctx, r)
 	}
+	background = r.Outcome == turn.Answered && req.wantsBackground()
 	f := s.feed(r)
-	if f.Heard(ctx) {
+	if r.Told != told && f.Heard(ctx) {
 		if s.Questions != nil {
 			s.Questions.Drop(ctx, r.ID)
 		}
@@ -27,11 +35,51 @@ func (s *Service) conclude(ctx context.Context, r Run) (background bool, err err
 			return false, err
 		}
 		f.Publish(ctx, Show{Events: events, Final: true, Whole: func(context.Context) []event.Event { return events }})
+		if background {
+			return true, s.note(ctx, r)
+		}
 	}
-	if r.Outcome == turn.Answered && req.wantsBackground() {
+	if background {
 		return true, nil
 	}
 	return false, s.rest(ctx, f, r, req)
+}
+
+// Who ends a run that somebody hears tells its end, at once; others leave it to him for tellTime, and take over when he has died.
+const (
+	told     = -1
+	tellTime = 5 * time.Second
+)
+
+// teller returns an ended run when it is for the caller to tell its end, or when that is told or the run closed.
+func (s *Service) teller(ctx context.Context, r Run) (Run, error) {
+	for !r.mine && r.Phase == turn.Ended && r.Told > s.Now().UnixMilli() {
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-time.After(lookFirst * 2):
+		}
+		now, err := s.load(ctx, r.Chat, r.ID)
+		if errors.Is(err, errGone) {
+			r.Phase = turn.Closed
+			return r, nil
+		}
+		if err != nil {
+			return r, err
+		}
+		r = now
+	}
+	return r, nil
+}
+
+// note records that a run's end is told.
+func (s *Service) note(ctx context.Context, r Run) error {
+	change := table.Change{Set: map[string]any{attrTold: int64(told)}}
+	_, err := s.Table.Apply(ctx, table.Update(table.Run(r.Chat, r.ID), change, table.Is(attrPhase, string(turn.Ended))))
+	if err != nil && !errors.Is(err, table.ErrCondition) {
+		return fmt.Errorf("note that the end is told: %w", err)
+	}
+	return nil
 }
 
 // over concludes an ended run that nobody goes on with: its background tasks are left out.

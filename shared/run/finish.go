@@ -63,11 +63,14 @@ func (s *Service) end(ctx context.Context, r Run, problem, cause string) (Run, e
 		slog.Error("run failed", "run", r.ID, "chat", r.Chat, "user", r.User, "problem", problem, "cause", cause)
 	}
 	phase := turn.Closed
-	if outcome == turn.Answered && req.wantsBackground() || s.feed(r).Heard(ctx) {
-		phase = turn.Ended // until it is told, too
+	now, heard := s.Now(), s.feed(r).Heard(ctx)
+	set := map[string]any{attrOutcome: string(outcome)}
+	if heard { // closed when it is told
+		phase, set[attrTold] = turn.Ended, now.Add(tellTime).UnixMilli()
+	} else if outcome == turn.Answered && req.wantsBackground() {
+		phase = turn.Ended
 	}
-	now := s.Now()
-	set := map[string]any{attrPhase: string(phase), attrOutcome: string(outcome)}
+	set[attrPhase] = string(phase)
 	if reply != nil {
 		set[attrReply] = table.MustJSON(reply)
 	}
@@ -85,7 +88,7 @@ func (s *Service) end(ctx context.Context, r Run, problem, cause string) (Run, e
 	err = s.Table.Transact(ctx, ops...)
 	switch {
 	case err == nil:
-		r.Phase, r.Outcome, r.Reply = phase, outcome, reply
+		r.Phase, r.Outcome, r.Reply, r.mine = phase, outcome, reply, true
 		slog.Info("run ended", "run", r.ID, "chat", r.Chat, "user", r.User, "outcome", outcome, "rounds", len(rec.rounds), "ms", now.UnixMilli()-req.Accepted)
 		return r, nil
 	case !errors.Is(err, table.ErrCondition):

@@ -170,6 +170,9 @@ func (s *Service) results(ctx context.Context, r Run, step CallStep) {
 	before := *rec
 	before.rounds = rec.rounds[:step.Round]
 	this := rec.rounds[step.Round]
+	if this.Choice { // its calls are no items
+		return
+	}
 	first := len(before.output()) + len(this.Items)
 	var events []event.Event
 	for i, c := range this.calls {

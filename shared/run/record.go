@@ -29,6 +29,8 @@ type Run struct {
 	Phase                   turn.Phase
 	Outcome                 turn.Outcome
 	Stop                    bool
+	Told                    int64 // until when whoever ended it tells its end; told
+	mine                    bool  // this process ended it
 	Numbered                bool  // its events are followed by numbers
 	Started                 bool  // a step of the machine has begun
 	Starts                  int   // how often the machine was told to start
@@ -61,6 +63,7 @@ const (
 	attrGeneration = "generation"
 	attrReply      = "reply"
 	attrMode       = "mode"
+	attrTold       = "told"
 )
 
 func (r Run) item() table.Item {
@@ -79,7 +82,7 @@ func runOf(i table.Item) (Run, error) {
 		Phase: turn.Phase(i.String(attrPhase)), Outcome: turn.Outcome(i.String(attrOutcome)), Stop: i.Bool(attrStop),
 		Started: i.Bool(attrStarted), Starts: int(i.Int(attrStarts)), Attempt: i.Int(attrAttempt), Lease: i.Int(attrLease),
 		Deadline: i.Int(attrDeadline), Generation: int(i.Int(attrGeneration)), Saved: i.Bool("saved"),
-		Mode: Mode(i.String(attrMode)), Numbered: i.Bool(AttrNumbered),
+		Mode: Mode(i.String(attrMode)), Numbered: i.Bool(AttrNumbered), Told: i.Int(attrTold),
 	}
 	if i.Has(attrReply) {
 		r.Reply = &Reply{}

@@ -54,7 +54,7 @@ func (a *answer) telling(ctx context.Context) (shown func(*round)) {
 	return func(made *round) {
 		close(over)
 		<-told
-		if made == nil || made.Incomplete {
+		if made == nil || made.Incomplete || made.Choice {
 			return
 		}
 		events := n.end(*made)
