@@ -104,6 +104,9 @@ func (s *session) operate(ctx context.Context, o *operation, send func(context.C
 		err = errors.New("an answer without a result")
 	}
 	failure := s.gate.failed()
+	if ended := o.gaveUp(); failure == nil && ended != nil {
+		failure = &networkError{cause: ended, sent: true}
+	}
 	var status *statusError
 	if errors.As(failure, &status) {
 		if status.lostSession() {

@@ -22,6 +22,7 @@ type operation struct {
 	posted bool            // the server may have got the request
 	result json.RawMessage // as it came
 	rpc    *jsonrpc.Error  // the error that came instead
+	ended  error           // that the SDK gave up waiting: the stream of the answer ended without it
 	told   chan struct{}   // closed when the server has been told of a cancellation
 	tell   sync.Once
 }
@@ -57,6 +58,13 @@ func (o *operation) sent() bool {
 	return o.posted
 }
 
+// gaveUp returns why nothing will come any more, nil when that is not known.
+func (o *operation) gaveUp() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ended
+}
+
 func (o *operation) answer() (json.RawMessage, *jsonrpc.Error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,6 +84,7 @@ func (o *operation) take(r *jsonrpc.Response) {
 		return
 	}
 	if r.Error != nil {
+		o.ended = r.Error
 		return
 	}
 	o.result = r.Result
