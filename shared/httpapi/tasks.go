@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"toolrounds/shared/fault"
 	"toolrounds/shared/run"
@@ -16,16 +18,43 @@ func (s *server) allTasks(w http.ResponseWriter, r *http.Request) error {
 	return s.answer(w, http.StatusOK, map[string]any{"tasks": ids})
 }
 
-// chatTasks tells which of the caller's runs on a chat are not closed; of a chat that is unknown or somebody else's, none.
+// chatTasks tells which of the caller's runs on a chat are not closed; of a chat that is unknown or somebody else's, none. With
+// ?wait=SECONDS it answers when none is left, or after that time.
 func (s *server) chatTasks(w http.ResponseWriter, r *http.Request) error {
 	ids := []string{}
-	if id := r.PathValue("chat"); len(id) <= table.MaxID {
+	id := r.PathValue("chat")
+	until := s.Now().Add(patience(r))
+	for pause := pollFirst; len(id) <= table.MaxID; pause = min(pause*3/2, pollLast) {
 		var err error
 		if ids, err = s.Chats.Runs.Open(r.Context(), s.caller(r).User.ID, id); err != nil {
 			return err
 		}
+		if len(ids) == 0 || !s.Now().Before(until) {
+			break
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-time.After(pause):
+		}
 	}
 	return s.answer(w, http.StatusOK, map[string]any{"task_ids": ids})
+}
+
+// How often a long poll looks, and how long one may last.
+const (
+	pollFirst = 50 * time.Millisecond
+	pollLast  = 500 * time.Millisecond
+	pollLimit = 60 * time.Second
+)
+
+// patience is how long a caller wants to wait for a change: its query parameter wait, in seconds.
+func patience(r *http.Request) time.Duration {
+	seconds, err := strconv.ParseFloat(r.URL.Query().Get("wait"), 64)
+	if err != nil || !(seconds > 0) {
+		return 0
+	}
+	return min(time.Duration(min(seconds, pollLimit.Seconds())*float64(time.Second)), pollLimit)
 }
 
 func (s *server) stopTask(w http.ResponseWriter, r *http.Request) error {

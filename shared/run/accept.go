@@ -33,16 +33,23 @@ const maxModels = 20
 // Accept checks a request on a chat, records it, and tells the machine to run it. Whatever is refused leaves nothing behind; once
 // the record is written the run ends, even if this process dies before it has told the machine (Sweep tells it again).
 //
-// A request that repeats one whose run is still open gets that run. Faults: Invalid (model), NotFound (chat), Conflict (message).
+// A request that repeats one whose run is still open gets that run, and one that comes with the Idempotency-Key of an earlier one gets
+// that one's runs, whatever has become of them. Faults: Invalid (model), NotFound (chat), Conflict (message).
 func (s *Service) Accept(ctx context.Context, u access.User, body map[string]any, baseURL string) (Accepted, error) {
 	a := acceptance{Service: s, user: u, body: body, baseURL: baseURL, now: s.Now()}
+	if first, found, err := a.again(ctx); err != nil || found {
+		return first, err
+	}
 	if err := a.targets(ctx); err != nil {
 		return Accepted{}, err
 	}
 	if err := a.place(ctx); err != nil {
 		return Accepted{}, err
 	}
-	if err := a.record(ctx); err != nil {
+	if err := a.record(ctx); table.FailedOn(err, a.repeat.key) { // the same request has come twice at once
+		first, _, err := a.again(ctx)
+		return first, err
+	} else if err != nil {
 		return Accepted{}, err
 	}
 	for _, r := range a.runs {
@@ -51,11 +58,15 @@ func (s *Service) Accept(ctx context.Context, u access.User, body map[string]any
 			logger(ctx, Step{Run: r.ID, Chat: r.Chat}).Error("start the machine", "error", err)
 		}
 	}
-	done := Accepted{Chat: a.chat, Async: text(body, "session_id") != "" && !Waits(body), Lone: a.lone}
+	return a.accepted(), nil
+}
+
+func (a *acceptance) accepted() Accepted {
+	done := Accepted{Chat: a.chat, Async: text(a.body, "session_id") != "" && !Waits(a.body), Lone: a.lone}
 	for _, t := range a.targetsOf {
 		done.Runs, done.Models, done.Messages = append(done.Runs, t.run), append(done.Models, t.model), append(done.Messages, t.message)
 	}
-	return done, nil
+	return done
 }
 
 // target is one assistant message to be written by one model.
@@ -80,6 +91,7 @@ type acceptance struct {
 	create    *chat.Chat // a chat that this request makes
 	targetsOf []target
 	runs      []Run
+	repeat    repeat
 }
 
 func (a *acceptance) targets(ctx context.Context) error {
@@ -213,10 +225,12 @@ func (a *acceptance) record(ctx context.Context) error {
 		}
 		ops = append(ops, a.chatOp())
 	}
-	err := a.Table.Transact(ctx, ops...)
+	err := a.Table.Transact(ctx, a.remember(ops)...)
 	switch {
 	case err == nil:
 		return nil
+	case table.FailedOn(err, a.repeat.key):
+		return err
 	case table.FailedOn(err, table.Chat(a.chat)):
 		return fault.New(fault.NotFound, fault.TextNotFound)
 	case errors.Is(err, table.ErrCondition): // somebody took the message since it was read

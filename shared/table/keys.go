@@ -19,6 +19,7 @@ import (
 //	model entry       MODEL#<id>       META                   MODELS / id
 //	tool              TOOL#<id>        META SRC VALVES UV#<user>   TOOLS / id (META)
 //	file              F#<file>         META                   U#<user>#F / created
+//	idempotency key   U#<user>         I#<sha256>             which runs a repeated request means
 //	chat              C#<chat>         META                   U#<user>#C / updated
 //	message           C#<chat>         M#<message>
 //	run               C#<chat>         T#<run>                OPEN#<0-9> / deadline, while not closed
@@ -112,6 +113,9 @@ func File(id string) Key { return Key{"F#" + escape.Replace(id), skMeta} }
 
 // UserFiles is the index partition of a user's files.
 func UserFiles(user string) string { return "U#" + escape.Replace(user) + "#F" }
+
+// Repeat is what a user's idempotency key, given by its hex SHA-256, stands for.
+func Repeat(user, hash string) Key { return Key{"U#" + escape.Replace(user), "I#" + hash} }
 
 // Chat is the chat record: all but its messages.
 func Chat(id string) Key { return Key{"C#" + escape.Replace(id), skMeta} }
