@@ -132,49 +132,60 @@ func (c *Client) fetch(ctx context.Context, s Server, had *kept) (*kept, error) 
 	return &kept{document: d, etag: resp.Header.Get("ETag"), modified: resp.Header.Get("Last-Modified"), asked: c.Now()}, nil
 }
 
-// Call calls the function with the arguments that a model gave, an object's JSON. Whatever goes wrong at the other side, or on the way to
-// it, is a result that says so; the error is only the context's.
-func (c *Client) Call(ctx context.Context, s Server, function string, arguments json.RawMessage) (Result, error) {
-	d, err := c.Document(ctx, s)
+// Request is one call.
+type Request struct {
+	Function  string          // as Specs names it
+	Name      string          // as the model called it, for texts; empty: the same
+	Arguments json.RawMessage // an object
+}
+
+// Call calls a function. Whatever goes wrong at the other side, or on the way to it, is a result that says so; the error is only the
+// context's.
+func (c *Client) Call(ctx context.Context, s Server, request Request) (Result, error) {
+	if request.Name == "" {
+		request.Name = request.Function
+	}
+	result, err := c.call(ctx, s, request)
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
 	if err != nil {
-		return Failure("The tool server is not available: " + reason(err)), nil
+		return Failure(err.Error()), nil
 	}
-	return c.CallIn(ctx, d, s, function, arguments)
+	return result, nil
 }
 
-// CallIn is Call with a document that was read already.
-func (c *Client) CallIn(ctx context.Context, d *Document, s Server, function string, arguments json.RawMessage) (Result, error) {
-	op := d.operation(function)
-	if op == nil {
-		return Failure(fmt.Sprintf("The tool server has no function %q any more.", function)), nil
-	}
-	given, err := readArguments(arguments)
+func (c *Client) call(ctx context.Context, s Server, request Request) (Result, error) {
+	d, err := c.Document(ctx, s)
 	if err != nil {
-		return Failure(err.Error()), nil
+		return Result{}, &toldError{"The tool server is not available: " + reason(err)}
+	}
+	op := d.operation(request.Function)
+	if op == nil {
+		return Result{}, &toldError{fmt.Sprintf("The tool server has no function %q any more.", request.Name)}
+	}
+	given, err := readArguments(request.Arguments)
+	if err != nil {
+		return Result{}, err
 	}
 	base, err := d.base(op, s.URL, s.Document)
 	if err != nil {
-		return Failure(err.Error()), nil
+		return Result{}, err
 	}
 	r, err := op.request(ctx, base, s.Header, given)
 	if err != nil {
-		return Failure(err.Error()), nil
+		return Result{}, err
 	}
 	resp, err := c.HTTP.Do(r)
-	if err == nil {
-		defer resp.Body.Close()
-		var body []byte
-		if body, err = io.ReadAll(resp.Body); err == nil {
-			return resultOf(function, resp.StatusCode, resp.Header, body), nil
-		}
+	if err != nil {
+		return Result{}, &toldError{"The tool server did not answer: " + reason(err)}
 	}
-	if ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return Result{}, &toldError{"The tool server's answer cannot be read: " + reason(err)}
 	}
-	return Failure("The tool server did not answer: " + reason(err)), nil
+	return resultOf(request.Name, resp.StatusCode, resp.Header, body), nil
 }
 
 // reason is an error in the words of its cause, without the address, which may hold what only administrators know.

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// argumentError says what is wrong with a call's arguments; the model is told.
-type argumentError struct{ text string }
+// toldError says in a sentence why a call was not made or gave nothing; the model is told.
+type toldError struct{ text string }
 
-func (e *argumentError) Error() string { return e.text }
+func (e *toldError) Error() string { return e.text }
 
 // request makes the request of a call. Header is what the connection sets: it wins over what a model gives.
 func (op *operation) request(ctx context.Context, base *url.URL, header http.Header, arguments *object) (*http.Request, error) {
@@ -52,7 +52,7 @@ func (op *operation) request(ctx context.Context, base *url.URL, header http.Hea
 		}
 	}
 	if strings.ContainsAny(path, "{}") {
-		return nil, &argumentError{"The path " + op.path + " has a part that no parameter describes."}
+		return nil, &toldError{"The path " + op.path + " has a part that no parameter describes."}
 	}
 	content, kind, err := op.content(arguments, shape)
 	if err != nil {
@@ -71,7 +71,7 @@ func (op *operation) request(ctx context.Context, base *url.URL, header http.Hea
 	}
 	r, err := http.NewRequestWithContext(ctx, op.method, target, bytes.NewReader(content))
 	if err != nil {
-		return nil, &argumentError{"The address of the call is not valid: " + err.Error()}
+		return nil, &toldError{"The address of the call is not valid: " + err.Error()}
 	}
 	if content == nil {
 		r.Body, r.GetBody, r.ContentLength = http.NoBody, nil, 0
@@ -99,9 +99,9 @@ func (p param) segment(v any, ok bool) (string, error) {
 	}
 	switch {
 	case text == "":
-		return "", &argumentError{fmt.Sprintf("The parameter %q is required.", p.name)}
+		return "", &toldError{fmt.Sprintf("The parameter %q is required.", p.name)}
 	case text == "." || text == "..":
-		return "", &argumentError{fmt.Sprintf("The parameter %q must not be %q.", p.name, text)}
+		return "", &toldError{fmt.Sprintf("The parameter %q must not be %q.", p.name, text)}
 	}
 	switch p.style {
 	case "label":
@@ -317,7 +317,7 @@ func (b *body) encode(fields *object, kind string, schemas *object) ([]byte, str
 	if len(fields.keys) == 1 { // of a kind that cannot be made of fields
 		return []byte(plainText(fields.values[fields.keys[0]])), kind, nil
 	}
-	return nil, "", &argumentError{"Bodies of type " + kind + " cannot be made of fields."}
+	return nil, "", &toldError{"Bodies of type " + kind + " cannot be made of fields."}
 }
 
 func (b *body) formPairs(name string, v any) []string {
@@ -413,11 +413,11 @@ func readArguments(raw json.RawMessage) (*object, error) {
 	}
 	v, err := parseJSON(raw)
 	if err != nil {
-		return nil, &argumentError{"The arguments are no JSON: " + err.Error()}
+		return nil, &toldError{"The arguments are no JSON: " + err.Error()}
 	}
 	o, ok := v.(*object)
 	if !ok {
-		return nil, &argumentError{"The arguments must be a JSON object."}
+		return nil, &toldError{"The arguments must be a JSON object."}
 	}
 	return o, nil
 }

@@ -63,7 +63,7 @@ func (d *Direct) Choose(ctx context.Context) error {
 	wg.Wait()
 	for i, c := range chosen {
 		if results[i].Content != "" {
-			d.cited = append(d.cited, cited{label: d.work.Table[c.Name].label(), text: results[i].Content, parameters: c.Arguments})
+			d.cited = append(d.cited, cited{label: d.work.Table[c.Name].label(c.Name), text: results[i].Content, parameters: c.Arguments})
 		}
 	}
 	return ctx.Err()
@@ -74,7 +74,7 @@ func (d *Direct) run(ctx context.Context, step CallStep, c choice) *Result {
 	call := callRecord{callDoc: callDoc{Name: c.Name, Arguments: string(table.MustJSON(c.Arguments)), Entry: &entry}}
 	result, err := d.service.call(ctx, step, d.work, call)
 	if err != nil {
-		logger(ctx, Step{Run: step.Run}).Error("run a tool without a chat", "tool", entry.label(), "user", d.work.Request.User, "error", err)
+		logger(ctx, Step{Run: step.Run}).Error("run a tool without a chat", "tool", entry.label(c.Name), "user", d.work.Request.User, "error", err)
 		return d.service.refusal("Error: the tool could not be run.")
 	}
 	return result

@@ -109,7 +109,9 @@ func (rec *record) cite(m chat.Message) {
 func asEvents(r *Result, now time.Time) {
 	files := slices.Clone(r.Files)
 	for _, u := range r.ImageURLs {
-		files = append(files, map[string]any{"type": "image", "url": u})
+		if !slices.ContainsFunc(files, func(f any) bool { file, _ := f.(map[string]any); return file["url"] == u }) {
+			files = append(files, map[string]any{"type": "image", "url": u})
+		}
 	}
 	var made []event.Event
 	if len(files) > 0 {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"toolrounds/shared/access"
 	"toolrounds/shared/fault"
 	"toolrounds/shared/model"
 	"toolrounds/shared/table"
@@ -45,7 +44,7 @@ func (s *Service) Prepare(ctx context.Context, step Step) (Prepared, error) {
 	var f *fault.Error
 	if errors.As(err, &f) { // rights may have been taken since the request was accepted
 		over.Error = fmt.Sprint(f.Detail)
-		return over, nil
+		return over, s.refuse(ctx, step, f)
 	}
 	if err != nil {
 		return Prepared{}, err
@@ -53,16 +52,31 @@ func (s *Service) Prepare(ctx context.Context, step Step) (Prepared, error) {
 	s.begun(ctx, s.feed(r), r, req)
 	item := table.Item{Key: table.Work(step.Run), Expires: s.expires(), Attr: map[string]any{attrDoc: table.MustJSON(work)}}
 	// Only while the run is open: nothing of a chat that was deleted comes back.
-	err = s.Table.Transact(ctx, table.Update(table.Run(step.Chat, step.Run), table.Change{
+	problems := work.problemEvents()
+	err = s.Table.Transact(ctx, append(s.storeProblems(step.Run, problems), table.Update(table.Run(step.Chat, step.Run), table.Change{
 		Set: map[string]any{attrMode: string(work.Mode)},
-	}, table.Is(attrPhase, string(turn.Open))), table.Put(item))
+	}, table.Is(attrPhase, string(turn.Open))), table.Put(item))...)
 	if errors.Is(err, table.ErrCondition) {
 		return over, nil
 	}
 	if err != nil {
 		return Prepared{}, fmt.Errorf("store work: %w", err)
 	}
+	if len(problems) > 0 {
+		s.show(ctx, s.feed(r), func() Show { return Show{Events: inOrder(problems), Whole: s.sofar(r)} })
+	}
 	return Prepared{Step: step, Next: turn.Tools}, nil
+}
+
+// refuse notes what a caller who waits is answered when the run cannot begin.
+func (s *Service) refuse(ctx context.Context, step Step, f *fault.Error) error {
+	status, detail := fault.Status(f)
+	reply := Reply{Status: status, Type: "application/json", Body: table.MustJSON(map[string]any{"detail": detail})}
+	_, err := s.advance(ctx, step.Chat, step.Run, 0, table.Change{Set: map[string]any{attrReply: table.MustJSON(reply)}})
+	if err != nil && !errors.Is(err, errGone) {
+		return err
+	}
+	return nil
 }
 
 // request reads what was accepted.
@@ -121,6 +135,7 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 	if mode := calling(m, params); len(w.Table) > 0 && mode != native {
 		w.Mode = mode
 	}
+	w.settle()
 	return w, nil
 }
 
@@ -147,31 +162,6 @@ func (s *Service) messages(ctx context.Context, req Request) ([]any, error) {
 		parent = text(object(req.Body, "user_message"), "id")
 	}
 	return append(messages, history(branch(tree, parent))...), nil
-}
-
-// offer fills in the functions that the model may call (spec/http.md D3.2). A request that brings its own tools gets just those.
-func (s *Service) offer(ctx context.Context, u access.User, req Request, w *Work) error {
-	if own, ok := req.Body["tools"]; ok && own != nil {
-		w.Tools = []byte(table.MustJSON(own))
-		return nil
-	}
-	toolkits, err := s.Tools.Readable(ctx, u, strs(list(req.Body, "tool_ids")))
-	if err != nil {
-		return fmt.Errorf("read tools: %w", err)
-	}
-	var offered []any
-	for _, tk := range toolkits {
-		for _, spec := range tk.Offered {
-			e := Entry{Provider: Python, Toolkit: tk.ID, Function: spec.Name}
-			spec.Name = free(w.Table, spec.Name, tk.ID)
-			w.Table[spec.Name] = e
-			offered = append(offered, map[string]any{"type": "function", "function": spec})
-		}
-	}
-	if offered != nil {
-		w.Tools = []byte(table.MustJSON(offered))
-	}
-	return nil
 }
 
 // free is the name under which a function is offered: its own, or with its toolkit's id in front until nobody else has it.

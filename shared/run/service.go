@@ -141,6 +141,7 @@ type Service struct {
 	Provider  Provider
 	Container Container
 	Files     Files
+	Servers   Servers // nil: there are no tools but those of toolkits
 	Machine   Machine
 	Live      Live      // nil: nobody is shown anything
 	Broker    Broker    // nil: tools' events come with their results, and their questions find nobody

@@ -32,8 +32,13 @@ func sourcesOf(all []cited) []any {
 	return out
 }
 
-// label is how a function is cited.
-func (e Entry) label() string { return e.Toolkit + "/" + e.Function }
+// label is how a function that the model knows by that name is cited.
+func (e Entry) label(name string) string {
+	if e.Provider == MCP {
+		return name
+	}
+	return e.Toolkit + "/" + e.Function
+}
 
 // instructContext goes before the results that a model is given as context.
 const instructContext = `Programs were run for the question below, and what they returned stands between the context tags, one source element for each.
@@ -105,7 +110,7 @@ func (r round) cited() []cited {
 		if err := table.Decode([]byte(c.Arguments), &parameters); err != nil || parameters == nil {
 			parameters = map[string]any{}
 		}
-		all = append(all, cited{label: c.Entry.label(), text: c.result.Content, parameters: parameters})
+		all = append(all, cited{label: c.Entry.label(c.Name), text: c.result.Content, parameters: parameters})
 	}
 	return all
 }

@@ -92,10 +92,44 @@ func (s *Service) call(ctx context.Context, step CallStep, w *Work, c callRecord
 	if err != nil {
 		return nil, fmt.Errorf("read user: %w", err)
 	}
-	toolkit, err := s.Tools.Load(ctx, u, c.Entry.Toolkit)
-	if errors.As(err, &f) { // deleted, or not allowed any more
-		return s.refusal("Error: Tool \"" + c.Name + "\" is not available any more."), nil
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if w.Request.Run != "" { // without a run, only the caller can stop it
+		go s.watchStop(watched, cancel, step)
 	}
+	var result *Result
+	if c.Entry.Provider == Python || s.Servers == nil {
+		result, err = s.callToolkit(watched, u, step, w, c)
+	} else {
+		limited, done := context.WithTimeoutCause(watched, time.Duration(s.Limits.ToolSeconds)*time.Second, errSlowTool)
+		defer done()
+		if result, err = s.callServer(limited, u, step, w, c); errors.Is(context.Cause(limited), errSlowTool) && err != nil {
+			return s.refusal(fmt.Sprintf("Error: the tool did not finish within %d seconds.", s.Limits.ToolSeconds)), nil
+		}
+	}
+	switch {
+	case errors.Is(context.Cause(watched), errStopped):
+		return &Result{Content: TextStopped, Status: FailedCall}, nil
+	case errors.As(err, &f): // deleted, or not allowed any more
+		return s.refusal("Error: Tool \"" + c.Name + "\" is not available any more."), nil
+	case err != nil:
+		return nil, err
+	}
+	for _, img := range result.Images {
+		url, err := s.Files.Save(ctx, u.ID, img)
+		if err != nil {
+			return nil, fmt.Errorf("store image: %w", err)
+		}
+		result.ImageURLs = append(result.ImageURLs, url)
+	}
+	return result, nil
+}
+
+var errSlowTool = errors.New("the tool took too long")
+
+// callToolkit runs a function of a toolkit in the container.
+func (s *Service) callToolkit(ctx context.Context, u access.User, step CallStep, w *Work, c callRecord) (*Result, error) {
+	toolkit, err := s.Tools.Load(ctx, u, c.Entry.Toolkit)
 	if err != nil {
 		return nil, fmt.Errorf("load tool: %w", err)
 	}
@@ -110,28 +144,13 @@ func (s *Service) call(ctx context.Context, step CallStep, w *Work, c callRecord
 		}
 		broker = w.Request.BaseURL + BrokerPath
 	}
-	watched, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if w.Request.Run != "" { // without a run, only the caller can stop it
-		go s.watchStop(watched, cancel, step)
-	}
-	result, err := s.Container.Call(watched, Invocation{
+	result, err := s.Container.Call(ctx, Invocation{
 		Token: token, BrokerURL: broker,
 		Toolkit: toolkit, Function: c.Entry.Function, Arguments: c.Arguments, Key: fmt.Sprintf("%s/%d/%d", step.Run, step.Round, step.Index),
 		User: u, Context: w.context(u), Seconds: s.Limits.ToolSeconds,
 	})
-	if errors.Is(context.Cause(watched), errStopped) {
-		return &Result{Content: TextStopped, Status: FailedCall}, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("call container: %w", err)
-	}
-	for _, img := range result.Images {
-		url, err := s.Files.Save(ctx, u.ID, img)
-		if err != nil {
-			return nil, fmt.Errorf("store image: %w", err)
-		}
-		result.ImageURLs = append(result.ImageURLs, url)
 	}
 	return &result, nil
 }

@@ -23,6 +23,8 @@ type Work struct {
 	Table    map[string]Entry `json:"table"`    // the offered functions by the name the model knows
 	Metadata map[string]any   `json:"metadata"`
 	Model    map[string]any   `json:"model"` // the model's entry, for tools that ask for it
+
+	problems []string // servers that are not there, for Prepare to tell
 }
 
 // Mode is how a model comes to call tools.
@@ -36,9 +38,9 @@ const (
 
 // Entry says where an offered function lives.
 type Entry struct {
-	Provider string `json:"provider"` // python
-	Toolkit  string `json:"toolkit"`
-	Function string `json:"function"`
+	Provider string `json:"provider"` // Python, OpenAPI, MCP or Terminal
+	Toolkit  string `json:"toolkit"`  // id of the toolkit, or of the server with what stands before it: server:, server:mcp:, terminal:
+	Function string `json:"function"` // its own name there
 }
 
 // Python is the provider of the toolkits in the Python container.
@@ -188,7 +190,11 @@ func (w *Work) ask(rounds []round, capChars int) map[string]any {
 			messages = withSources(messages, r.cited(), capChars)
 			continue
 		}
-		messages = append(messages, r.messages(capChars)...)
+		if told := r.messages(capChars); w.Mode == Prompted {
+			messages = append(messages, inText(told)...)
+		} else {
+			messages = append(messages, told...)
+		}
 	}
 	body := map[string]any{}
 	for k, v := range w.Body {
