@@ -182,6 +182,15 @@ KEPT = {
 }
 
 
+def test_killing_everybody_reaches_nobody_else(caller: Caller, isolation: dict) -> None:
+    if not (isolation["namespaces"] or isolation["own_uid"] or isolation["signals_scoped"]):
+        pytest.skip("nothing here keeps processes of one user id from signalling each other")
+    pid = tool("return f'{os.getpid()} {START}'", "START = time.time_ns()")
+    before = caller.content(pid, tool="bystander")
+    caller.result(tool("os.kill(-1, signal.SIGKILL); time.sleep(0.5)"), tool="killer", limits={"seconds": 3})
+    assert caller.content(pid, tool="bystander") == before
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_is_kept(caller: Caller, name: str) -> None:
     source, limits = KEPT[name]
@@ -242,6 +251,15 @@ def test_the_platforms_ports_are_closed(
         assert listener.connections == 0
 
 
+@pytest.mark.skipif(not REMOTE, reason="there is no runtime API but the emulator's")
+@pytest.mark.parametrize("way", PORTS)
+def test_the_runtime_api_is_closed(caller: Caller, isolation: dict, way: str) -> None:
+    if not isolation["ports_closed"]:
+        pytest.skip("this kernel has no Landlock port rules")
+    source = tool(f"try:\n    {PORTS[way]}\nexcept Exception as problem: return 'kept'\nreturn 'connected'")
+    assert caller.result(source, arguments={"port": 9001}, tool="runtime_api")["content"] != "connected"
+
+
 @pytest.mark.skipif(bool(REMOTE), reason="the listener is local")
 def test_other_ports_are_open(caller: Caller) -> None:
     listener = Listener()
@@ -274,8 +292,8 @@ READS = tool(
 
 @pytest.mark.parametrize("reader", [{"user": "u2"}, {"user": "u1", "tool": "other"}], ids=["other_user", "other_tool"])
 def test_files_are_not_shared(caller: Caller, isolation: dict, reader: dict) -> None:
-    if not (isolation["namespaces"] or isolation["own_uid"]):
-        pytest.skip("neither namespaces nor user ids here")
+    if not (isolation["namespaces"] or isolation["own_uid"] or isolation["files_scoped"]):
+        pytest.skip("neither namespaces nor user ids nor Landlock here")
     caller.content(WRITES, user="u1", tool="writer")
     assert caller.content(READS, **reader) == "[]"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, Caller
 
-SHARED = pathlib.Path(os.environ.get("SHARED_DIR") or ROOT.parents[2] / "shared")
+SHARED = ROOT.parents[1] / (os.environ.get("SHARED_DIR") or "../shared")
 CASES = sorted((SHARED / "contract/cases/specs").glob("*.py"))
 
 

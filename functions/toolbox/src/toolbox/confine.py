@@ -6,6 +6,7 @@ Called in the zygote (once, `prepare`) and in each child's processes (`enter`, `
 import contextlib
 import ctypes
 import dataclasses
+import functools
 import os
 import resource
 import sys
@@ -91,14 +92,25 @@ def finish(walls: Walls, builder: landlock.Builder | None, run_folder: str) -> N
         walls.signals_scoped = walls.ports_closed and landlock.version() >= 6
     walls.seccomp = seccomp_works()
     if not walls.namespaces and landlock.version():
-        files = landlock.Ruleset(ports=False, files=True)
-        etc = [f"/etc/{name}" for name in _ETC]
-        for path in [*(path for path in readable_paths() if path != "/etc"), *etc, "/proc", "/sys", "/dev"]:
-            files.allow_path(path, write=False)
-        for path in [run_folder, *(f"/dev/{name}" for name in _DEVICES)]:
-            files.allow_path(path, write=True)
-        files.restrict()
+        _keep_to(run_folder)
         walls.files_scoped = True
+
+
+def _keep_to(folder: str) -> None:
+    """Limits this process and what it will start to reading the system, and writing into one folder."""
+    files = landlock.Ruleset(ports=False, files=True)
+    for path in _system_paths():
+        files.allow_path(path, write=False)
+    for path in [folder, *(f"/dev/{name}" for name in _DEVICES)]:
+        files.allow_path(path, write=True)
+    files.restrict()
+
+
+@functools.cache
+def _system_paths() -> list[str]:
+    """Found by the zygote, once for all its children."""
+    etc = [f"/etc/{name}" for name in _ETC]
+    return [*(path for path in readable_paths() if path != "/etc"), *etc, "/proc", "/sys", "/dev"]
 
 
 def _tried(run_folder: str) -> str:
@@ -224,8 +236,8 @@ def furnish(walls: Walls, uid: int, gid: int, disk: int, run_folder: str) -> str
     return "/tmp"
 
 
-def settle(walls: Walls, uid: int, gid: int, limits: dict[str, int]) -> None:
-    """In the child, before any tool code: hard limits, its user id, no capabilities, the system-call filter."""
+def settle(walls: Walls, uid: int, gid: int, folder: str, limits: dict[str, int]) -> None:
+    """In the child, before any tool code: limits, user id, files, no capabilities, the system-call filter."""
     linux.die_with_parent()
     for kind, value in (
         (resource.RLIMIT_DATA, limits["memory"]),
@@ -244,6 +256,9 @@ def settle(walls: Walls, uid: int, gid: int, limits: dict[str, int]) -> None:
         linux.die_with_parent()  # changing the user id clears it
     linux.drop_capabilities()
     linux.no_new_privileges()
+    if walls.files_scoped:
+        # The zygote's rules are all children's: these keep it from the others' folders and processes.
+        _keep_to(folder)
     # Inside namespaces nobody else can look; without them, other children may run under the same user id.
     linux.set_dumpable(walls.namespaces)
     if walls.seccomp:

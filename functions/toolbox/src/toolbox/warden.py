@@ -184,7 +184,7 @@ def _become_child(
             os.dup2(source, target)
         os.dup2(1, 2)
         os.closerange(4, 65536)
-        confine.settle(walls, uid, gid, limits)
+        confine.settle(walls, uid, gid, folder, limits)
         home = os.path.join(folder, "home")
         os.mkdir(home, 0o700)
         os.environ.update(HOME=home, TMPDIR=folder)
