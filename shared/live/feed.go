@@ -32,7 +32,6 @@ type feed struct {
 	looked time.Time
 	conns  []Connection
 	served map[string]bool // connections that have everything this feed has published
-	noting sync.Mutex      // guards served while posts run
 	begun  bool            // the feed has published something
 	missed bool            // the numbered log has not been told something of this step
 	recent []Numbered      // published since the last look: a connection that the next look finds has missed them
@@ -103,7 +102,8 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 		f.missed = true
 	}
 	var posts sync.WaitGroup
-	for _, c := range f.conns {
+	got := make([]bool, len(f.conns))
+	for i, c := range f.conns {
 		var frames [][]byte
 		switch c.Protocol {
 		case SocketIO:
@@ -123,19 +123,14 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 		posts.Add(1)
 		go func() {
 			defer posts.Done()
-			ok := f.post(ctx, c, frames)
-			f.note(c.ID, ok)
+			got[i] = f.post(ctx, c, frames)
 		}()
 	}
 	posts.Wait()
+	for i, c := range f.conns {
+		f.served[c.ID] = got[i]
+	}
 	f.begun, f.gap, f.recent = true, nil, append(f.recent, numbered...)
-}
-
-// note remembers whether a connection has everything. Its posts run beside those of other connections.
-func (f *feed) note(connection string, ok bool) {
-	f.noting.Lock()
-	defer f.noting.Unlock()
-	f.served[connection] = ok
 }
 
 // post sends frames to one connection in order. False: it missed some.

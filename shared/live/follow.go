@@ -20,7 +20,7 @@ type Followed interface {
 	Recent(ctx context.Context, user, chat string) ([]run.Run, error)
 	// Whole is everything that an open run has made so far; Final is how one that has ended ended.
 	Whole(ctx context.Context, r run.Run) []event.Event
-	Final(ctx context.Context, r run.Run) ([]event.Event, error)
+	Final(ctx context.Context, r run.Run) (whole, last []event.Event, err error)
 }
 
 // Update is what a follower gets: an event and where it stands in the numbers of its run.
@@ -168,13 +168,16 @@ func (f *follower) finish(ctx context.Context, r run.Run) error {
 	if err != nil || final {
 		return err
 	}
-	events, err := f.runs.Final(ctx, r)
+	events, last, err := f.runs.Final(ctx, r)
 	if err != nil {
 		return err
 	}
 	end, err := f.service.end(ctx, r.ID)
 	if err != nil {
 		return err
+	}
+	if end.last > 0 {
+		events = last
 	}
 	if _, err := f.service.append(ctx, placeOf(r), end, events, true); err != nil && !errors.Is(err, table.ErrCondition) {
 		return err

@@ -56,7 +56,10 @@ func (f *feed) number(ctx context.Context, show run.Show, whole func() []event.E
 			return nil // it begins with the whole or not at all
 		case show.Whole == nil:
 		case f.log.last == 0:
-			events = append(append([]event.Event{}, whole()...), unstored(show.Events)...)
+			events = append([]event.Event{}, whole()...)
+			if !show.Final {
+				events = append(events, unstored(show.Events)...)
+			}
 		case f.missed && !show.Late:
 			events = append(outputs(whole()), passing(show.Events)...)
 		}
@@ -80,7 +83,7 @@ func (f *feed) number(ctx context.Context, show run.Show, whole func() []event.E
 func unstored(events []event.Event) []event.Event {
 	var out []event.Event
 	for _, e := range passing(events) {
-		if !event.Lasts(e.Kind()) && e.Kind() != event.Active && e.Data()["done"] == nil && e.Kind() != event.Cancel {
+		if !event.Lasts(e.Kind()) && e.Kind() != event.Active && e.Kind() != event.List {
 			out = append(out, e)
 		}
 	}

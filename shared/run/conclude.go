@@ -30,11 +30,11 @@ func (s *Service) conclude(ctx context.Context, r Run) (background bool, err err
 		if s.Questions != nil {
 			s.Questions.Drop(ctx, r.ID)
 		}
-		events, err := s.final(ctx, r)
+		whole, last, err := s.Final(ctx, r)
 		if err != nil {
 			return false, err
 		}
-		f.Publish(ctx, Show{Events: events, Final: true, Whole: func(context.Context) []event.Event { return events }})
+		f.Publish(ctx, Show{Events: last, Final: true, Whole: func(context.Context) []event.Event { return whole }})
 		if background {
 			return true, s.note(ctx, r)
 		}
@@ -101,6 +101,18 @@ func (s *Service) rest(ctx context.Context, f Feed, r Run, req Request) error {
 		s.show(ctx, f, func() Show { return Show{Events: []event.Event{event.ActiveNow(false)}, Late: true} })
 	}
 	return s.close(ctx, r)
+}
+
+// Final are the last events of an ended run's message, and, for those who have heard nothing yet, those with all that came before.
+func (s *Service) Final(ctx context.Context, r Run) (whole, last []event.Event, err error) {
+	rec, err := s.gather(ctx, r.ID, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if last, err = s.final(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	return append(rec.told(nil), last...), last, nil
 }
 
 // made is the message that a run which has ended has made, and its chat's title.

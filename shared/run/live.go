@@ -144,7 +144,7 @@ func (s *Service) begun(ctx context.Context, f Feed, r Run, req Request) {
 		if req.Session() != "" {
 			events = append(events, event.ActiveNow(true))
 		}
-		return Show{Events: events}
+		return Show{Events: events, Whole: func(context.Context) []event.Event { return []event.Event{event.ActiveNow(true)} }}
 	})
 }
 

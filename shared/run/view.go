@@ -196,6 +196,3 @@ func (s *Service) Recent(ctx context.Context, user, chatID string) ([]Run, error
 
 // Whole is everything that an open run has made of its message, as events.
 func (s *Service) Whole(ctx context.Context, r Run) []event.Event { return s.sofar(r)(ctx) }
-
-// Final are the events that end a run's message, for a run that has ended.
-func (s *Service) Final(ctx context.Context, r Run) ([]event.Event, error) { return s.final(ctx, r) }
