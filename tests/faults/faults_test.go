@@ -33,6 +33,17 @@ class Tools:
         :param b: second
         """
         return a + b
+
+    async def slow(self, a: int, b: int) -> int:
+        """
+        Add two integers, thoughtfully.
+        :param a: first
+        :param b: second
+        """
+        import asyncio
+
+        await asyncio.sleep(4)
+        return a + b
 `
 
 // prompt makes the scripted model call the tool twice and then answer with the last sum.
@@ -97,6 +108,8 @@ type message struct {
 	Content string `json:"content"`
 	Done    bool   `json:"done"`
 	Error   any    `json:"error"`
+
+	Output json.RawMessage `json:"output"`
 }
 
 func newServer(t *testing.T) *server {
@@ -105,14 +118,35 @@ func newServer(t *testing.T) *server {
 	if s.base == "" || os.Getenv("EMULATOR_URL") == "" {
 		t.Skip("no stack is named; make test-faults brings one up")
 	}
-	s.call(t, "POST", "/api/v1/tools/create", map[string]any{
-		"id": "faults", "name": "Faults", "content": source, "meta": map[string]string{"description": "adds"},
-	}, nil)
+	form := map[string]any{"id": "faults", "name": "Faults", "content": source, "meta": map[string]string{"description": "adds"}}
+	if s.call(t, "POST", "/api/v1/tools/create", form, nil) != http.StatusOK { // the stack keeps its data
+		s.must(t, "POST", "/api/v1/tools/id/faults/update", form, nil)
+	}
 	return s
 }
 
 // start accepts one completion.
 func (s *server) start(t *testing.T) run {
+	t.Helper()
+	made := s.chat(t, prompt)
+	s.must(t, "POST", "/api/chat/completions", made.request(prompt, "api-"+made.message), nil)
+	return made
+}
+
+// request asks for the answer in a chat; without a session it is held until the answer is there.
+func (r run) request(prompt, session string) map[string]any {
+	body := map[string]any{
+		"model": "stub-model", "stream": true, "chat_id": r.chat, "id": r.message,
+		"messages": []any{map[string]string{"role": "user", "content": prompt}}, "tool_ids": []string{"faults"},
+	}
+	if session != "" {
+		body["session_id"] = session
+	}
+	return body
+}
+
+// chat makes a chat that waits for an answer.
+func (s *server) chat(t *testing.T, prompt string) run {
 	t.Helper()
 	user, assistant, now := uuid.NewString(), uuid.NewString(), time.Now().Unix()
 	var chat struct {
@@ -131,10 +165,6 @@ func (s *server) start(t *testing.T) run {
 			},
 		}},
 	}}, &chat)
-	s.must(t, "POST", "/api/chat/completions", map[string]any{
-		"model": "stub-model", "stream": true, "chat_id": chat.ID, "id": assistant, "session_id": "api-" + user,
-		"messages": []any{map[string]string{"role": "user", "content": prompt}}, "tool_ids": []string{"faults"},
-	}, nil)
 	return run{chat.ID, assistant}
 }
 
@@ -156,6 +186,12 @@ func (s *server) finish(t *testing.T, run run) message {
 			break
 		}
 	}
+	return s.read(t, run)
+}
+
+// read reads a run's message as it is now.
+func (s *server) read(t *testing.T, run run) message {
+	t.Helper()
 	var read struct {
 		Chat struct {
 			History struct {
