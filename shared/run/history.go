@@ -99,7 +99,7 @@ func replay(output []any) []any {
 			if r := results[id]; r != nil {
 				result, images = resultText(r), resultImages(r)
 			}
-			calls = append(calls, toolCall(id, text(item, "name"), text(item, "arguments")))
+			calls = append(calls, toolCall(id, text(item, "name"), sound(text(item, "arguments"))))
 			answers = append(answers, map[string]any{"id": id, "content": result, "images": images})
 		case "function_call_output":
 			// the next call belongs to the next round

@@ -237,6 +237,11 @@ func (a *answer) ask(ctx context.Context) round {
 	if a.chooses() {
 		got = &openai.Round{}
 		chosen, got.Err = a.choose(asking, work)
+	} else if work.Stream && work.Mode == Prompted {
+		got = a.prompted(func(sink func(openai.Delta) error) *openai.Round {
+			got, _ := a.Provider.Stream(asking, body, opts, sink)
+			return got
+		})
 	} else if work.Stream {
 		got, _ = a.Provider.Stream(asking, body, opts, a.begin())
 		got.Blocks = a.prefixed(got.Blocks)
