@@ -24,6 +24,9 @@ import (
 // A run that lost a process must end within this time: the platform notices at once, retries are seconds apart.
 const patience = 90 * time.Second
 
+// No request may hang longer than that either.
+var client = &http.Client{Timeout: patience}
+
 const source = `
 class Tools:
     def add(self, a: int, b: int) -> int:
@@ -235,7 +238,7 @@ func (s *server) call(t *testing.T, method, path string, body, into any) int {
 	}
 	request.Header.Set("Authorization", "Bearer "+s.key)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return http.StatusServiceUnavailable
 	}

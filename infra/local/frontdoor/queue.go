@@ -25,6 +25,8 @@ type queue struct {
 
 	mu      sync.Mutex
 	running map[string]*invocation
+	// ended is closed when the process has ended that polls now.
+	ended chan struct{}
 }
 
 // invocation is one event on its way through the function. Its answer arrives as parts: a prelude, chunks, an end.
@@ -61,7 +63,7 @@ const (
 var errProcessEnded = errors.New("the function's process has ended")
 
 func newQueue(arn string) *queue {
-	return &queue{arn: arn, waiting: make(chan *invocation, 1024), running: map[string]*invocation{}}
+	return &queue{arn: arn, waiting: make(chan *invocation, 1024), running: map[string]*invocation{}, ended: make(chan struct{})}
 }
 
 // invoke puts an event into the queue. The caller reads parts until an end, and calls release.
@@ -88,6 +90,8 @@ func (q *queue) fail() {
 	q.mu.Lock()
 	lost := q.running
 	q.running = map[string]*invocation{}
+	close(q.ended)
+	q.ended = make(chan struct{})
 	q.mu.Unlock()
 	for _, i := range lost {
 		go i.send(part{end: true, err: errProcessEnded})
@@ -129,17 +133,23 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (q *queue) next(w http.ResponseWriter, r *http.Request) {
+	q.mu.Lock()
+	ended := q.ended
+	q.mu.Unlock()
 	select {
 	case <-r.Context().Done():
+	case <-ended: // its connection may not show it yet
 	case i := <-q.waiting:
-		if r.Context().Err() != nil {
-			// The process died while both were ready: the event has not been seen, the next process takes it.
+		q.mu.Lock()
+		dead := r.Context().Err() != nil || ended != q.ended
+		if !dead {
+			q.running[i.id] = i
+		}
+		q.mu.Unlock()
+		if dead { // while both were ready: the event has not been seen, the next process takes it
 			q.waiting <- i
 			return
 		}
-		q.mu.Lock()
-		q.running[i.id] = i
-		q.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", i.id)
 		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(i.deadline.UnixMilli(), 10))
