@@ -20,11 +20,14 @@ func (c *Client) explain(ctx context.Context, s Server, err error, doing string,
 	}
 	var status *statusError
 	var network *networkError
+	var token *tokenError
 	switch {
 	case errors.Is(err, ErrSignIn):
 		return &AuthError{Server: s.ID, Cause: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return is(Timeout, fmt.Sprintf("no answer within %s", limit))
+	case errors.As(err, &token):
+		return is(Unreachable, "the sign-in cannot be renewed at the moment")
 	case errors.As(err, &status):
 		return c.refused(s, status, err)
 	case errors.Is(err, errTooLarge):

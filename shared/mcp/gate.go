@@ -52,6 +52,12 @@ type networkError struct {
 func (e *networkError) Error() string { return e.cause.Error() }
 func (e *networkError) Unwrap() error { return e.cause }
 
+// tokenError is that a token was not to be had, for no fault of the user.
+type tokenError struct{ cause error }
+
+func (e *tokenError) Error() string { return e.cause.Error() }
+func (e *tokenError) Unwrap() error { return e.cause }
+
 var (
 	errTooLarge  = errors.New("the answer is too large")
 	errElsewhere = errors.New("refused to send a request to an address that is not the server's")
@@ -133,6 +139,9 @@ func (g *gate) oauth(ctx context.Context, rejected string) (string, error) {
 	token, err := g.tokens.Token(ctx, g.server, rejected)
 	if err == nil && token == "" {
 		err = ErrSignIn
+	}
+	if err != nil && !errors.Is(err, ErrSignIn) && ctx.Err() == nil {
+		err = &tokenError{err}
 	}
 	return token, err
 }

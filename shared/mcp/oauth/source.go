@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"sync"
 	"time"
 
@@ -33,15 +35,14 @@ type Source struct {
 	client *Client
 	store  Store
 
-	mu    sync.Mutex
-	locks map[[2]string]*sync.Mutex
+	locks [64]sync.Mutex // a user's is found by hash; sharing one costs a wait
 }
 
 var _ mcp.Tokens = (*Source)(nil)
 
 // NewSource makes a source.
 func NewSource(c *Client, s Store) *Source {
-	return &Source{client: c, store: s, locks: map[[2]string]*sync.Mutex{}}
+	return &Source{client: c, store: s}
 }
 
 // Token implements mcp.Tokens.
@@ -60,7 +61,7 @@ func (s *Source) Token(ctx context.Context, server mcp.Server, rejected string) 
 	fresh, err := s.client.Refresh(ctx, g.Provider, g.Registration, g.Token)
 	if errors.Is(err, ErrRefused) {
 		// Another process may have used the refresh token in the meantime.
-		if again, loadErr := s.store.Load(ctx, server.ID, server.User); loadErr == nil && again.Token != g.Token && s.good(again.Token, rejected) {
+		if again, loadErr := s.store.Load(ctx, server.ID, server.User); loadErr == nil && again.Token.Access != g.Token.Access && s.good(again.Token, rejected) {
 			return again.Token.Access, nil
 		}
 		return "", fmt.Errorf("%w: %w", mcp.ErrSignIn, err)
@@ -80,11 +81,7 @@ func (s *Source) good(t Token, rejected string) bool {
 }
 
 func (s *Source) lock(server, user string) *sync.Mutex {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := [2]string{server, user}
-	if s.locks[key] == nil {
-		s.locks[key] = &sync.Mutex{}
-	}
-	return s.locks[key]
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, server+"\x00"+user) // a hash cannot fail
+	return &s.locks[h.Sum32()%uint32(len(s.locks))]
 }
