@@ -28,9 +28,12 @@ import (
 	"toolrounds/shared/httpapi"
 	"toolrounds/shared/lambdahttp"
 	"toolrounds/shared/live"
+	"toolrounds/shared/mcp"
 	"toolrounds/shared/model"
+	"toolrounds/shared/openapi"
 	"toolrounds/shared/run"
 	"toolrounds/shared/secret"
+	"toolrounds/shared/server"
 	"toolrounds/shared/states"
 	"toolrounds/shared/tool"
 	"toolrounds/shared/toolbox"
@@ -47,6 +50,7 @@ type App struct {
 	Tools    *tool.Tools
 	Runs     *run.Service
 	Files    *file.Store
+	Servers  *server.Service
 	Table    *dynamo.Table
 	Live     *live.Service
 
@@ -73,11 +77,20 @@ func New(ctx context.Context) (*App, error) {
 	options := access.OptionsFrom(os.Getenv)
 	accounts := access.New(t, secrets, secrets, options)
 	models := model.New(t, asks, accounts, &model.Options{Task: cfg.TaskModel})
-	tools := tool.New(t, container, secrets, accounts, nil)
+	outside, err := outbound(cfg.OutboundAllow)
+	if err != nil {
+		return nil, err
+	}
+	tools := tool.New(t, container, secrets, accounts, &tool.Options{Client: outside.sources})
+	servers := &server.Service{
+		Table: t, Seal: secrets, Groups: accounts, Sessions: accounts, OpenAPI: openapi.New(outside.openapi),
+		MCP: mcp.New(mcp.Options{HTTP: outside.mcp, Version: Version}), HTTP: outside.terminals,
+	}
 	files := &file.Store{Table: t, Now: time.Now}
 	runs := &run.Service{
 		Table: t, Chats: &chat.Store{Table: t, Now: time.Now}, Accounts: accounts, Models: models, Tools: tools, Provider: asks,
-		Container: &toolbox.Runner{Client: container, Spills: bucket}, Files: files, Machine: states.New(sfn.NewFromConfig(aws), cfg.StateMachineARN),
+		Container: &toolbox.Runner{Client: container, Spills: bucket}, Files: files, Servers: servers,
+		Machine: states.New(sfn.NewFromConfig(aws), cfg.StateMachineARN),
 		Limits: run.Limits{
 			Rounds: cfg.MaxToolRounds, ToolSeconds: int(cfg.ToolTime.Seconds()), ResultChars: cfg.ToolResultChars, Events: historyBudget,
 		},
@@ -89,7 +102,7 @@ func New(ctx context.Context) (*App, error) {
 	}
 	runs.Live, runs.Broker, runs.Questions = shows, shows, shows
 	return &App{
-		Config: cfg, Accounts: accounts, Models: models, Tools: tools, Runs: runs, Files: files, Table: t, Live: shows,
+		Config: cfg, Accounts: accounts, Models: models, Tools: tools, Runs: runs, Files: files, Servers: servers, Table: t, Live: shows,
 		greeter: gateway.NewSelf(aws, os.Getenv("AWS_LAMBDA_FUNCTION_NAME")),
 	}, nil
 }
@@ -110,7 +123,7 @@ func itemID(prefix string) string {
 // Handler is the HTTP surface.
 func (a *App) Handler() http.Handler {
 	return httpapi.New(httpapi.Deps{
-		Accounts: a.Accounts, Models: a.Models, Tools: a.Tools, Files: a.Files, Live: a.Live, Version: Version,
+		Accounts: a.Accounts, Models: a.Models, Tools: a.Tools, Files: a.Files, Live: a.Live, Servers: a.Servers, Version: Version,
 		Chats: httpapi.Chats{Store: a.Runs.Chats, Runs: a.Runs, Purge: a.Table, BaseURL: a.baseURL},
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"toolrounds/shared/guard"
 )
 
 // Config is the environment of a function.
@@ -36,6 +38,8 @@ type Config struct {
 	APIKeys       bool   // ENABLE_API_KEYS, true
 	UserAPIKeys   bool   // USER_API_KEYS: users other than administrators have keys too; false
 	FirstSignup   bool   // FIRST_SIGNUP: whoever signs up first is the administrator; false
+
+	OutboundAllow string // OUTBOUND_ALLOW: networks, besides the public internet, that addresses given by users may lie in
 
 	LogLevel slog.Level // LOG_LEVEL: debug, info, warn or error; info
 }
@@ -63,6 +67,7 @@ func Load(getenv func(string) string, required ...string) (Config, error) {
 		APIKeys:           r.flag("ENABLE_API_KEYS", true),
 		UserAPIKeys:       r.flag("USER_API_KEYS", false),
 		FirstSignup:       r.flag("FIRST_SIGNUP", false),
+		OutboundAllow:     r.networks("OUTBOUND_ALLOW"),
 		LogLevel:          r.level("LOG_LEVEL"),
 	}
 	for _, name := range required {
@@ -136,6 +141,14 @@ func (r *reader) url(name string) string {
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		r.bad(name, "an http or https URL")
+	}
+	return v
+}
+
+func (r *reader) networks(name string) string {
+	v := r.text(name, "")
+	if _, err := guard.Networks(v); err != nil {
+		r.bad(name, "a list of networks such as 10.1.0.0/16")
 	}
 	return v
 }

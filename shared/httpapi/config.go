@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"toolrounds/shared/fault"
-	"toolrounds/shared/tool"
 )
 
 func (s *server) health(w http.ResponseWriter, r *http.Request) error {
@@ -91,28 +90,3 @@ func (s *server) personal(r *http.Request, config, features map[string]any) erro
 
 // empty answers with the empty list.
 func empty(w http.ResponseWriter, r *http.Request) error { return answer(w, 200, []any{}) }
-
-func noConnections(key string) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		return answer(w, 200, map[string]any{key: []any{}})
-	}
-}
-
-// keepNoConnections takes the empty list, which is what there is, and refuses any other rather than forget it.
-func keepNoConnections(key string) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		f, err := readForm(r)
-		if err != nil {
-			return err
-		}
-		connections := f.list(key, true)
-		if err := f.err(); err != nil {
-			return err
-		}
-		if len(connections) > 0 {
-			return &tool.StatusError{Status: http.StatusNotImplemented,
-				Detail: "Connections to tool and terminal servers are not supported by this server yet. Nothing was saved."}
-		}
-		return answer(w, 200, map[string]any{key: []any{}})
-	}
-}

@@ -80,13 +80,6 @@ func (s *server) routes() []Route {
 		{"GET", "/api/v1/tools/id/{id}/valves/user", User, s.userValves},
 		{"GET", "/api/v1/tools/id/{id}/valves/user/spec", User, s.userValvesSpec},
 		{"POST", "/api/v1/tools/id/{id}/valves/user/update", User, s.updateUserValves},
-
-		// Connections (spec/http.md H): none can be made yet.
-		{"GET", "/api/v1/configs/tool_servers", Admin, noConnections("TOOL_SERVER_CONNECTIONS")},
-		{"POST", "/api/v1/configs/tool_servers", Admin, keepNoConnections("TOOL_SERVER_CONNECTIONS")},
-		{"GET", "/api/v1/configs/terminal_servers", Admin, noConnections("TERMINAL_SERVER_CONNECTIONS")},
-		{"POST", "/api/v1/configs/terminal_servers", Admin, keepNoConnections("TERMINAL_SERVER_CONNECTIONS")},
-		{"GET", "/api/v1/terminals", User, empty},
 	}
 	// What the web client asks for on its way in, and is content to find empty (spec/web-client-calls.md 2).
 	for _, path := range []string{"configs/banners", "notes", "notes/pinned", "folders", "folders/shared", "functions", "skills",
@@ -94,6 +87,9 @@ func (s *server) routes() []Route {
 		all = append(all, Route{"GET", "/api/v1/" + path, User, empty})
 	}
 	all = append(all, s.chatRoutes()...)
+	if s.Servers != nil {
+		all = append(all, s.serverRoutes()...)
+	}
 	if s.Live != nil {
 		all = append(append(append(all, s.brokerRoutes()...), s.liveRoutes()...), s.consoleRoute())
 	}

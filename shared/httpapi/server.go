@@ -26,6 +26,7 @@ import (
 	"toolrounds/shared/file"
 	"toolrounds/shared/live"
 	"toolrounds/shared/model"
+	remote "toolrounds/shared/server"
 	"toolrounds/shared/tool"
 )
 
@@ -39,7 +40,8 @@ type Deps struct {
 	Tools    *tool.Tools
 	Chats    Chats
 	Files    *file.Store
-	Live     *live.Service // nil: no live routes
+	Live     *live.Service   // nil: no live routes
+	Servers  *remote.Service // connections to other servers; nil: none can be made
 
 	Name         string   // of the installation; default toolrounds
 	Version      string   // default dev

@@ -33,7 +33,6 @@ func TestDiscovery(t *testing.T) {
 		path = "/api/v1/configs/" + path
 		w.do("admin", "GET", path, "").is(200, `{"`+key+`":[]}`)
 		w.do("admin", "POST", path, `{"`+key+`":[]}`).is(200, `{"`+key+`":[]}`)
-		w.do("admin", "POST", path, `{"`+key+`":[{"url":"x"}]}`).status(501)
 		w.do("admin", "POST", path, `{}`).is(422, `{"detail":[{"type":"missing","loc":["body","`+key+`"],"msg":"Field required","input":{}}]}`)
 	}
 }

@@ -53,7 +53,11 @@ func (s *server) tools(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, 200, all)
+	elsewhere, err := s.serverTools(r)
+	if err != nil {
+		return err
+	}
+	return answer(w, 200, append(all, elsewhere...))
 }
 
 func (s *server) toolList(w http.ResponseWriter, r *http.Request) error {
@@ -154,11 +158,6 @@ func (s *server) readTool(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return answer(w, 200, m)
-}
-
-// serverSpecs would list the functions of an MCP server; there are none yet.
-func (s *server) serverSpecs(w http.ResponseWriter, r *http.Request) error {
-	return fault.New(fault.NotFound, "Tool not found")
 }
 
 // changeFault is how changes of a toolkit are refused.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -19,10 +20,14 @@ import (
 	"toolrounds/shared/access"
 	"toolrounds/shared/chat"
 	"toolrounds/shared/file"
+	"toolrounds/shared/guard"
+	"toolrounds/shared/mcp"
 	"toolrounds/shared/memory"
 	"toolrounds/shared/model"
 	"toolrounds/shared/openai"
+	"toolrounds/shared/openapi"
 	"toolrounds/shared/run"
+	remote "toolrounds/shared/server"
 	"toolrounds/shared/table"
 	"toolrounds/shared/tool"
 )
@@ -124,6 +129,10 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 		Provider: idle{}, Container: idle{}, Files: files, Machine: idle{}, Limits: run.Limits{Rounds: 3, ToolSeconds: 1}, Now: time.Now,
 		NewID: access.NewID, ItemID: func(prefix string) string { return prefix + "_" + access.NewID() }}
 	deps.Files = files
+	outside := guard.New(netip.MustParsePrefix("127.0.0.0/8")).Client(guard.Limits{Time: 10 * time.Second})
+	deps.Servers = &remote.Service{Table: tab, Seal: secrets{}, Groups: accounts, Sessions: accounts, OpenAPI: openapi.New(outside),
+		MCP: mcp.New(mcp.Options{HTTP: outside}), HTTP: outside}
+	runs.Servers = deps.Servers
 	deps.Chats = Chats{Store: runs.Chats, Runs: runs, Purge: idle{}, BaseURL: func(*http.Request) string { return "http://test" }}
 	for _, c := range change {
 		c(&deps)
