@@ -199,7 +199,11 @@ func unsent(err error) bool {
 
 // note remembers an answer that is no success, and leaves its beginning to be read again.
 func (g *gate) note(req *http.Request, resp *http.Response) {
-	if resp.StatusCode < 300 || req.Method == http.MethodDelete {
+	if req.Method == http.MethodDelete {
+		return
+	}
+	if resp.StatusCode < 300 {
+		g.fail(nil) // of the redirect that led here
 		return
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a body that breaks off is still an answer
