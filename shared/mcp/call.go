@@ -42,5 +42,14 @@ func (c *Client) Call(ctx context.Context, s Server, r Request) (Result, error) 
 	case errors.As(err, &rpc):
 		return failed(rpc.cause.Message), nil
 	}
-	return Result{}, c.wrap(ctx, s, err, "call "+r.Name, c.opts.Call)
+	return Result{}, unsure(err, c.wrap(ctx, s, err, "call "+r.Name, c.opts.Call))
+}
+
+// unsure adds to the error of a call what a model has to know before it tries again. What failed to connect has it not.
+func unsure(before, err error) error {
+	var known, dialling *Error
+	if errors.As(err, &known) && !errors.As(before, &dialling) && (known.Kind == Lost || known.Kind == Timeout) {
+		known.Text += "; the call may have been carried out"
+	}
+	return err
 }

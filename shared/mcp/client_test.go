@@ -56,6 +56,23 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestEndlessList(t *testing.T) {
+	n := 0 // pages come one after another
+	f := serve(t, during("tools/list", func(w http.ResponseWriter, _ *http.Request, m message) {
+		n++
+		reply(w, m, fmt.Sprintf(`{"tools":[{"name":"t%d","description":"%s"}],"nextCursor":"%d"}`, n, strings.Repeat("d", 10<<10), n))
+	}))
+	_, err := short(t, nil).List(t.Context(), f.of("u"))
+	var known *Error
+	if !errors.As(err, &known) || known.Kind != TooLarge {
+		t.Errorf("got %v after %d pages", err, n)
+	}
+	l, err := short(t, func(o *Options) { o.MaxTools = 5 }).List(t.Context(), f.of("u"))
+	if err != nil || len(l.Tools) != 5 {
+		t.Errorf("%d tools, %v", len(l.Tools), err)
+	}
+}
+
 func at(list []string, i int) string {
 	if i < len(list) {
 		return list[i]
@@ -319,5 +336,54 @@ func TestCredentialsStayAtHome(t *testing.T) {
 				t.Errorf("the thief got %v", got)
 			}
 		})
+	}
+}
+
+// TestModernServer: the version of 2026-07-28 has no initialize and no sessions.
+func TestModernServer(t *testing.T) {
+	f := serve(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch {
+		case m.Method == "initialize":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"Unsupported","data":{"supported":["2026-07-28"]}}}`, m.ID)
+		case m.Method == "server/discover":
+			reply(w, m, `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"New."}`)
+		case r.Header.Get("Mcp-Protocol-Version") != "2026-07-28":
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			return false
+		}
+		return true
+	})
+	c := short(t, nil)
+	for range 2 {
+		l, err := c.List(t.Context(), f.of("u"))
+		if err != nil || l.Instructions != "New." || len(l.Tools) != 1 {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		if r, err := c.Call(t.Context(), f.of("u"), Request{Name: "x"}); err != nil || r.Content != "ok" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
+func TestRefusedInitialize(t *testing.T) {
+	f := serve(t, during("initialize", func(w http.ResponseWriter, _ *http.Request, m message) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"licence expired"}}`, m.ID)
+	}))
+	_, err := short(t, nil).List(t.Context(), f.of("u"))
+	if err == nil || err.Error() != "MCP server 'srv': licence expired" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLostCallSaysSo(t *testing.T) {
+	f := serve(t, during("tools/call", func(http.ResponseWriter, *http.Request, message) { panic(http.ErrAbortHandler) }))
+	_, err := short(t, nil).Call(t.Context(), f.of("u"), Request{Name: "x"})
+	has(t, Failure(err).Content, "may have been carried out")
+	f = serve(t, during("initialize", func(http.ResponseWriter, *http.Request, message) { panic(http.ErrAbortHandler) }))
+	if _, err = short(t, nil).Call(t.Context(), f.of("u"), Request{Name: "x"}); err == nil || strings.Contains(err.Error(), "carried out") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // explain makes an error of this package of what an operation ended with. err is the SDK's error, with what the gate remembers in its
@@ -38,6 +40,10 @@ func (c *Client) explain(ctx context.Context, s Server, err error, doing string,
 		return is(Lost, "the connection broke off")
 	case errors.As(err, &network):
 		return is(Unreachable, "it cannot be reached")
+	}
+	// The SDK has JSON-RPC errors of its own, with codes that servers do not use.
+	if rpc := (*jsonrpc.Error)(nil); errors.As(err, &rpc) && rpc.Code >= -32700 && rpc.Code <= -32600 && rpc.Message != "" {
+		return is(Protocol, rpc.Message)
 	}
 	return is(Protocol, "its answer is not understood")
 }

@@ -49,7 +49,7 @@ type wireTool struct {
 // pages reads the whole list.
 func (c *Client) pages(ctx context.Context, ses *session) ([]wireTool, error) {
 	var tools []wireTool
-	cursor, seen := "", map[string]bool{}
+	cursor, seen, left := "", map[string]bool{}, c.opts.MaxBytes
 	for range maxPages {
 		o := &operation{}
 		raw, err := ses.operate(ctx, o, func(ctx context.Context) error {
@@ -58,6 +58,9 @@ func (c *Client) pages(ctx context.Context, ses *session) ([]wireTool, error) {
 		})
 		if err != nil {
 			return nil, err
+		}
+		if left -= int64(len(raw)); left < 0 {
+			return nil, errTooLarge // small pages add up
 		}
 		var page struct {
 			Tools []wireTool `json:"tools"`
