@@ -25,7 +25,7 @@ PYTEST := -m pytest -q -p no:cacheprovider
 TESTS := check test-go test-python test-field test-contract test-faults test-iam
 
 .DEFAULT_GOAL := help
-.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench tool install-tool admin secret build lock
+.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench test-image tool install-tool admin secret build lock
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -86,11 +86,14 @@ $(TOOLBOX)/made: functions/toolbox/requirements.txt functions/toolbox/requiremen
 test-python: $(TOOLBOX)/made ## tests of the tool container
 	cd functions/toolbox && $(CURDIR)/$(TOOLBOX)/bin/python $(PYTEST) tests
 
+test-image: $(TOOLBOX)/made ## the tool container's image, and functions under sam local invoke (root, or a container engine)
+	$(PYTHON) tests/image/run.py
+
 test-field: ## cases from public bug reports
 	go test -count=1 ./tests/field/...
 
 test-contract: ## the contract of Open WebUI, against a stack of its own
-	$(SUITE) --fresh -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%)
+	$(SUITE) --fresh -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%) tests/stack
 
 test-iam: ## the same with the roles of the functions enforced
 	$(SUITE) --iam -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%)
