@@ -153,7 +153,7 @@ func (models) Resolve(_ context.Context, _ access.User, id string) (model.Resolv
 type toolkits struct{}
 
 var kit = tool.Toolkit{ID: "kit", Offered: []tool.Spec{
-	{Name: "add", Parameters: []byte(`{"type":"object"}`)}, {Name: "slow", Parameters: []byte(`{"type":"object"}`)},
+	{Name: "add", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}`)}, {Name: "slow", Parameters: []byte(`{"type":"object"}`)},
 	{Name: "big", Parameters: []byte(`{"type":"object"}`)}, {Name: "broken", Parameters: []byte(`{"type":"object"}`)},
 }}
 

@@ -21,10 +21,10 @@ func (a *answer) chooses() bool { return a.rec.work.Mode == Legacy && a.step.Rou
 // chosen is the round of a choice.
 func (a *answer) chosen(all []choice) round {
 	made := round{roundDoc: roundDoc{Choice: true, Incomplete: errors.Is(a.lost, errStopped)}}
-	for _, c := range all {
+	for i, c := range all {
 		entry := a.rec.work.Table[c.Name]
 		made.calls = append(made.calls, callRecord{callDoc: callDoc{
-			ID: a.ItemID("call"), Name: c.Name, Arguments: string(table.MustJSON(c.Arguments)), Entry: &entry,
+			ID: blockID("call", a.step.Run, a.step.Round, i), Name: c.Name, Arguments: string(table.MustJSON(c.Arguments)), Entry: &entry,
 		}})
 	}
 	made.Calls = len(made.calls)

@@ -238,7 +238,7 @@ func certain(said string) int {
 }
 
 // end reads the calls out of a whole answer and tells what it has come to.
-func (p *prompter) end(got *openai.Round, specs []tool.Spec, newID func() string) error {
+func (p *prompter) end(got *openai.Round, specs []tool.Spec, id func(call int) string) error {
 	var calls []choice
 	blocks := slices.Clone(got.Blocks)
 	for i, b := range blocks {
@@ -260,7 +260,7 @@ func (p *prompter) end(got *openai.Round, specs []tool.Spec, newID func() string
 	}
 	got.Blocks = blocks
 	for i, c := range calls {
-		got.Calls = append(got.Calls, openai.Call{ID: newID(), Name: c.Name, Arguments: string(table.MustJSON(c.Arguments)), Index: i})
+		got.Calls = append(got.Calls, openai.Call{ID: id(i), Name: c.Name, Arguments: string(table.MustJSON(c.Arguments)), Index: i})
 	}
 	return p.next(openai.Delta{Kind: openai.Snapshot, Blocks: slices.Clone(got.Blocks), Calls: slices.Clone(got.Calls)})
 }
@@ -271,7 +271,7 @@ func (a *answer) prompted(ask func(func(openai.Delta) error) *openai.Round) *ope
 	got := ask(p.sink)
 	specs := a.rec.work.specs()
 	if got.Err == nil {
-		_ = p.end(got, specs, func() string { return a.ItemID("call") }) // the sink has no errors of its own
+		_ = p.end(got, specs, func(call int) string { return blockID("call", a.step.Run, a.step.Round, call) }) // the sink has no errors of its own
 		return got
 	}
 	for i, b := range got.Blocks { // what was cut off is no call

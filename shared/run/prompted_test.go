@@ -71,7 +71,7 @@ func TestPrompterStreams(t *testing.T) {
 				t.Fatalf("%q in pieces of %d: shown %q", said, size, blocks[0].Text)
 			}
 			got := &openai.Round{Blocks: []openai.Block{{Text: said}}}
-			if err := p.end(got, offered(), func() string { return "c" }); err != nil {
+			if err := p.end(got, offered(), func(int) string { return "c" }); err != nil {
 				t.Fatal(err)
 			}
 			blocks, calls := replayed(deltas)
