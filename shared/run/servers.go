@@ -188,7 +188,7 @@ func withPrompts(messages []any, prompts []string) []any {
 	return withSystem(append(slices.Clone(messages), any(more)), "", func(p string) string { return p })
 }
 
-// problemEvents are the statuses that tell of servers that are not there. Their time is that of the request and their place beyond all
+// problemEvents are the statuses that tell of servers that are not there. Their time is that of the request and their place before all
 // rounds, so that a step that is repeated stores the same ones.
 func (w *Work) problemEvents() []Event {
 	var all []Event
@@ -200,8 +200,8 @@ func (w *Work) problemEvents() []Event {
 	return all
 }
 
-// beforeRounds is the round, for the keys of events, of what happens before there is any.
-const beforeRounds = 9999
+// beforeRounds is the round, for the keys of events, of what happens before there is any: it sorts before all.
+const beforeRounds = -1
 
 // storeProblems are the writes of those events.
 func (s *Service) storeProblems(run string, events []Event) []table.Op {

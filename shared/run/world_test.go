@@ -49,6 +49,7 @@ type world struct {
 	begunLate  []string                        // what began after the stop
 	content    func(inv run.Invocation) string // of big results
 	invoked    int                             // invocations so far
+	servers    run.Servers                     // of other tools; nil: none
 	late       func(n int) time.Duration       // how late the n-th one begins, unheard; 0: in time
 }
 
@@ -181,7 +182,8 @@ func (p *process) service() *run.Service {
 		Provider: openai.New(openai.Config{
 			BaseURL: "http://model/v1", FirstByte: 5 * time.Minute, Idle: 5 * time.Minute, HTTP: &http.Client{Transport: &provider{p}},
 		}),
-		Container: &container{p}, Files: files{}, Machine: &machine{p}, Limits: p.limits, Now: time.Now,
+		Container: &container{p}, Files: files{}, Servers: p.servers, Machine: &machine{p}, Limits: p.limits,
+		Now:    time.Now,
 		NewID:  func() string { return p.id("run") },
 		ItemID: p.id,
 	}
