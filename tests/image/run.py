@@ -313,7 +313,9 @@ def sam_invoke(sam: Path, folder: Path, event: str, function: str, expected: dic
         [
             *[str(sam / "sam"), "local", "invoke", function, "--template", str(folder / "template.yaml")],
             *["--event", str(ROOT / "events" / f"{event}.json"), "--skip-pull-image"],
-            *["--tenant-id", "user-1", "--parameter-overrides"],
+            # The template isolates the tenants of the tool container, and of nothing else.
+            *(["--tenant-id", "user-1"] if function in TOOLBOXES else []),
+            "--parameter-overrides",
             *[f"ParameterKey={name},ParameterValue={value}" for name, value in parameters.items() if value],
         ],
         env={
