@@ -56,8 +56,11 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request) error {
 	return s.hold(w, r, accepted)
 }
 
-// hold keeps the caller until the runs are closed and answers with the first one's reply.
+// hold keeps the caller until the runs are closed and answers with the first one's reply; with null when they take longer than a line
+// can be held: they go on, and the chat will have the answer.
 func (s *server) hold(w http.ResponseWriter, r *http.Request, a run.Accepted) error {
+	line, cancel := context.WithTimeout(r.Context(), waitLimit)
+	defer cancel()
 	var reply *run.Reply
 	started := false
 	for i, id := range a.Runs {
@@ -66,7 +69,7 @@ func (s *server) hold(w http.ResponseWriter, r *http.Request, a run.Accepted) er
 			if !started {
 				patience = holdHeader
 			}
-			ctx, cancel := context.WithTimeout(r.Context(), patience)
+			ctx, cancel := context.WithTimeout(line, patience)
 			got, closed, err := s.Chats.Runs.Wait(ctx, a.Chat, id)
 			cancel()
 			switch {
@@ -74,7 +77,7 @@ func (s *server) hold(w http.ResponseWriter, r *http.Request, a run.Accepted) er
 				return err
 			case err != nil || r.Context().Err() != nil:
 				return nil // the record has the answer; the line is cut or broken
-			case closed:
+			case closed, line.Err() != nil:
 				done = true
 				if i == 0 {
 					reply = got
