@@ -94,14 +94,32 @@ func (t *Table) writeAll(ctx context.Context, requests []types.WriteRequest) err
 // Purge deletes all items of a partition and then all its large values, those included that no item points to any more. It may be
 // repeated; a writer that comes after it must be fenced by a condition (its large value may stay behind until the next Purge).
 func (t *Table) Purge(ctx context.Context, pk string) error {
+	for { // a write that was under way may land behind the reader; once an item it depends on is gone, none does
+		n, err := t.sweepOnce(ctx, pk)
+		if err != nil {
+			return fmt.Errorf("purge %s: %w", pk, err)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	if err := t.large.DeletePrefix(ctx, prefixOf(pk)); err != nil {
+		return fmt.Errorf("purge %s: %w", pk, err)
+	}
+	return nil
+}
+
+// sweepOnce deletes the items of a partition that one reading finds, and returns how many.
+func (t *Table) sweepOnce(ctx context.Context, pk string) (found int, err error) {
 	in := t.queryInput(table.Query{PK: pk})
 	in.ProjectionExpression = aws.String("#p, #k")
 	in.ExpressionAttributeNames["#k"] = attrSK
 	for {
 		out, err := t.client.Query(ctx, in)
 		if err != nil {
-			return fmt.Errorf("purge %s: %w", pk, err)
+			return found, err
 		}
+		found += len(out.Items)
 		for rest := out.Items; len(rest) > 0; {
 			n := min(len(rest), 25)
 			requests := make([]types.WriteRequest, n)
@@ -109,19 +127,15 @@ func (t *Table) Purge(ctx context.Context, pk string) error {
 				requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
 			}
 			if err := t.writeAll(ctx, requests); err != nil {
-				return fmt.Errorf("purge %s: %w", pk, err)
+				return found, err
 			}
 			rest = rest[n:]
 		}
 		if len(out.LastEvaluatedKey) == 0 {
-			break
+			return found, nil
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
 	}
-	if err := t.large.DeletePrefix(ctx, prefixOf(pk)); err != nil {
-		return fmt.Errorf("purge %s: %w", pk, err)
-	}
-	return nil
 }
 
 // slim sends the Blobs of a stored item elsewhere, so that an update finds room. Each goes by a condition that it has not changed

@@ -121,13 +121,17 @@ func (m *machine) Stop(_ context.Context, name, _ string) error {
 type purger struct{ w *world }
 
 func (p purger) Purge(ctx context.Context, pk string) error {
-	items, err := table.All(ctx, &p.w.disk, table.Query{PK: pk})
-	for _, item := range items {
-		if _, err := p.w.disk.Apply(ctx, table.Delete(item.Key)); err != nil {
+	for { // as on the real table: until nothing is found any more
+		items, err := table.All(ctx, &p.w.disk, table.Query{PK: pk})
+		if err != nil || len(items) == 0 {
 			return err
 		}
+		for _, item := range items {
+			if _, err := p.w.disk.Apply(ctx, table.Delete(item.Key)); err != nil {
+				return err
+			}
+		}
 	}
-	return err
 }
 
 type accounts struct{}
