@@ -24,7 +24,6 @@ type gate struct {
 
 	mu      sync.Mutex
 	version string // negotiated, "" before
-	token   string // the OAuth token in use
 	failure error  // of the operation: *statusError, *networkError or an error of Tokens
 }
 

@@ -29,6 +29,7 @@ func TestAgainstTheSDK(t *testing.T) {
 		return say(fmt.Sprint(res.Action, res.Content["name"]))
 	})
 	sdk.AddTool(server, &sdk.Tool{Name: "roots"}, func(ctx context.Context, req *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+		//lint:ignore SA1019 servers still ask for roots, and must get an answer
 		roots, err := req.Session.ListRoots(ctx, nil)
 		if err != nil {
 			return nil, nil, err

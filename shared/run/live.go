@@ -86,9 +86,7 @@ func (s *Service) sofar(r Run) func(context.Context) []event.Event {
 // told is what a listener has to be told to know everything recorded, with that output.
 func (rec *record) told(output []any) []event.Event {
 	events := []event.Event{event.ActiveNow(true)}
-	for _, e := range inOrder(rec.events) {
-		events = append(events, e)
-	}
+	events = append(events, inOrder(rec.events)...)
 	if sources := rec.sources(); sources != nil {
 		events = append(events, event.New(event.Completion, map[string]any{"sources": sources}))
 	}
