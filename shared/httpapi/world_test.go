@@ -129,7 +129,7 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 		Provider: idle{}, Container: idle{}, Files: files, Machine: idle{}, Limits: run.Limits{Rounds: 3, ToolSeconds: 1}, Now: time.Now,
 		NewID: access.NewID, ItemID: func(prefix string) string { return prefix + "_" + access.NewID() }}
 	deps.Files = files
-	outside := guard.New(netip.MustParsePrefix("127.0.0.0/8")).Client(guard.Limits{Time: 10 * time.Second})
+	outside := guard.New(netip.MustParsePrefix("127.0.0.0/8")).Client(guard.Limits{Time: 10 * time.Second, Redirects: -1})
 	deps.Servers = &remote.Service{Table: tab, Seal: secrets{}, Groups: accounts, Sessions: accounts, OpenAPI: openapi.New(outside),
 		MCP: mcp.New(mcp.Options{HTTP: outside}), HTTP: outside}
 	runs.Servers = deps.Servers
