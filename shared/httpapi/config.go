@@ -55,12 +55,11 @@ func (s *server) personal(r *http.Request, config, features map[string]any) erro
 		return err
 	}
 	for _, on := range []string{"enable_password_change_form", "enable_plugins", "enable_tools", "enable_title_generation",
-		"enable_follow_up_generation", "enable_tags_generation", "enable_admin_chat_access"} {
+		"enable_follow_up_generation", "enable_tags_generation", "enable_admin_chat_access", "enable_tool_servers", "enable_terminal_servers"} {
 		features[on] = true
 	}
 	for _, off := range []string{"enable_version_update_check", "enable_pyodide_file_persistence", "enable_public_active_users_count",
-		"enable_easter_eggs", "enable_direct_connections", "enable_direct_integrations", "enable_functions", "enable_tool_servers",
-		"enable_terminal_servers", "enable_folders", "enable_channels", "enable_encrypted_channels", "enable_apps", "enable_calendar",
+		"enable_easter_eggs", "enable_direct_connections", "enable_direct_integrations", "enable_functions", "enable_folders", "enable_channels", "enable_encrypted_channels", "enable_apps", "enable_calendar",
 		"enable_automations", "enable_notes", "enable_context_compaction", "enable_tool_permissions", "enable_web_search",
 		"enable_web_search_confirmation", "enable_code_execution", "enable_code_interpreter", "enable_image_generation",
 		"enable_autocomplete_generation", "enable_community_sharing", "enable_message_rating", "enable_user_webhooks",
