@@ -21,7 +21,9 @@ func (s *sequence) fault(ctx context.Context) func(n int) {
 	case "model-round kill": // every try dies
 		return func(int) {
 			for pid := range processes("Model") {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+				if syscall.Kill(pid, syscall.SIGKILL) == nil {
+					s.happened.Store(true)
+				}
 			}
 			time.Sleep(200 * time.Millisecond)
 		}
@@ -45,6 +47,7 @@ func (s *sequence) again(ctx context.Context) {
 			return
 		}
 		if resp, err := fieldHTTP.Do(req); err == nil {
+			s.happened.Store(resp.StatusCode == http.StatusOK)
 			resp.Body.Close()
 		}
 		return

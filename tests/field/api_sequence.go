@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -58,6 +59,7 @@ type sequence struct {
 	final   map[string]any
 
 	disconnect func(context.Context) // ends the case's OpenAPI server
+	happened   atomic.Bool           // the case's fault
 }
 
 // undisturbed lets cases run side by side, but those with faults alone.
@@ -99,6 +101,9 @@ func playSequence(ctx context.Context, c Case) (any, error) {
 	}
 	if err := s.finish(ctx); err != nil {
 		return nil, err
+	}
+	if len(s.given.Faults) > 0 && !s.happened.Load() {
+		return nil, fmt.Errorf("the fault %v could not be made: is EMULATOR_URL this stack's, and does it run here?", s.given.Faults)
 	}
 	return map[string]any{"steps": steps, "model_requests": s.model.seen(s.mark), "final": s.final}, nil
 }
