@@ -84,7 +84,7 @@ func New(ctx context.Context) (*App, error) {
 	tools := tool.New(t, container, secrets, accounts, &tool.Options{Client: outside.sources})
 	servers := &server.Service{
 		Table: t, Seal: secrets, Groups: accounts, Sessions: accounts, OpenAPI: openapi.New(outside.openapi),
-		MCP: mcp.New(mcp.Options{HTTP: outside.mcp, Version: Version}), HTTP: outside.terminals,
+		MCP: mcp.New(mcp.Options{HTTP: outside.mcp, Call: cfg.ToolTime, Version: Version}), HTTP: outside.terminals,
 	}
 	files := &file.Store{Table: t, Now: time.Now}
 	runs := &run.Service{

@@ -63,6 +63,8 @@ type ServerCall struct {
 	Parameters json.RawMessage // the schema that the model was offered
 	// Tell shows the user how far the call is. It may be nil.
 	Tell func(status string, done bool)
+	// Put asks the user a question of the server. It may be nil: nobody can be asked.
+	Put func(ctx context.Context, e event.Event) (json.RawMessage, error)
 }
 
 // Providers of functions besides Python.
@@ -227,6 +229,13 @@ func (s *Service) callServer(ctx context.Context, u access.User, step CallStep, 
 	}
 	if w.Request.Run != "" {
 		call.Tell = s.progress(ctx, step)
+		if s.Questions != nil && w.Request.Message != "" {
+			t, n := s.ticket(step, w, u), 0
+			call.Put = func(ctx context.Context, e event.Event) (json.RawMessage, error) {
+				n++
+				return s.Questions.Put(ctx, t, n-1, e, s.Working)
+			}
+		}
 	}
 	result, err := s.Servers.Call(ctx, call)
 	if err != nil {

@@ -2,11 +2,13 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
 	"toolrounds/shared/access"
 	"toolrounds/shared/chat"
+	"toolrounds/shared/event"
 	"toolrounds/shared/model"
 	"toolrounds/shared/openai"
 	"toolrounds/shared/table"
@@ -106,6 +108,9 @@ type Broker interface {
 
 // Questions are what tools ask users.
 type Questions interface {
+	// Put asks the user whom the ticket names, as the n-th question of its call, and returns the answer. An error says that there is none:
+	// nobody can be asked, nobody answered in time, or the run is over, as working tells.
+	Put(ctx context.Context, t Ticket, n int, e event.Event, working func(context.Context, Ticket) (Run, error)) (json.RawMessage, error)
 	// Drop ends the questions of a run that are still open, and tells those who were asked.
 	Drop(ctx context.Context, run string)
 }

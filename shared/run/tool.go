@@ -135,11 +135,7 @@ func (s *Service) callToolkit(ctx context.Context, u access.User, step CallStep,
 	}
 	token, broker := "", ""
 	if s.Broker != nil && w.Request.BaseURL != "" && w.Request.Message != "" {
-		t := Ticket{
-			Run: step.Run, Chat: step.Chat, Message: w.Request.Message, Round: step.Round, Index: step.Index, User: u.ID,
-			Session: w.Request.Session(), Wait: w.Request.waits(),
-		}
-		if token, err = s.Broker.Ticket(ctx, t, time.Duration(s.Limits.ToolSeconds)*time.Second+toolSlack); err != nil {
+		if token, err = s.Broker.Ticket(ctx, s.ticket(step, w, u), time.Duration(s.Limits.ToolSeconds)*time.Second+toolSlack); err != nil {
 			return nil, fmt.Errorf("make ticket: %w", err)
 		}
 		broker = w.Request.BaseURL + BrokerPath
@@ -153,6 +149,14 @@ func (s *Service) callToolkit(ctx context.Context, u access.User, step CallStep,
 		return nil, fmt.Errorf("call container: %w", err)
 	}
 	return &result, nil
+}
+
+// ticket names a call and whom it may ask.
+func (s *Service) ticket(step CallStep, w *Work, u access.User) Ticket {
+	return Ticket{
+		Run: step.Run, Chat: step.Chat, Message: w.Request.Message, Round: step.Round, Index: step.Index, User: u.ID,
+		Session: w.Request.Session(), Wait: w.Request.waits(),
+	}
 }
 
 // watchStop cancels a call when its run is stopped, ended or deleted.
