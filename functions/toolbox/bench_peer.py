@@ -1,6 +1,6 @@
-"""The same tool in Open WebUI's own loader, to compare with `bench.py`: run it with the Python of an Open WebUI installation.
+"""The tool of `bench.py` in Open WebUI's own loader, to compare: run it with the Python of an Open WebUI installation.
 
-DATA_DIR=$(mktemp -d) WEBUI_SECRET_KEY=x PYTHON_OF_OPEN_WEBUI functions/toolbox/bench_peer.py [CALLS]
+FROM_INIT_PY=true DATA_DIR=$(mktemp -d) WEBUI_SECRET_KEY=x PYTHON_OF_OPEN_WEBUI functions/toolbox/bench_peer.py [CALLS]
 """
 
 import ast

@@ -291,6 +291,9 @@ def test_questions_without_a_broker(caller: Caller) -> None:
     source = tool("__event_call__", 'return await __event_call__({"type": "input"})')
     result = caller.result(source)
     assert json.loads(result["content"]) == {"error": "Client session disconnected."}
+    # Silence must not pass for a confirmation.
+    asks = tool("__event_call__", 'return "did it" if await __event_call__({"type": "confirmation"}) else "left it"')
+    assert caller.content(asks) == "left it"
 
 
 def test_a_file_is_loaded_inside_the_loop(caller: Caller) -> None:

@@ -13,7 +13,15 @@ from toolbox import environment, frontmatter, nursery, packages
 
 
 def test_missing_requirements() -> None:
-    wanted = ["pydantic", "pydantic>999", "no-such-package-x", "asyncio", "x; python_version < '3'", "bad requirement!"]
+    wanted = [
+        "pydantic",
+        "pydantic>999",
+        "no-such-package-x",
+        "asyncio",
+        "bs4",
+        "x; python_version < '3'",
+        "bad requirement!",
+    ]
     assert packages.missing(wanted) == ["pydantic>999", "no-such-package-x", "bad requirement!"]
 
 

@@ -37,6 +37,13 @@ class Sent(Coroutine[Any, Any, None]):
         """Nothing is held."""
 
 
+class Unconfirmed(dict[str, Any]):
+    """`{"error": …}` in place of a confirmation. False: a tool that asks `if confirmed:` takes silence for no."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class Channel:
     """One call's connection to the parent: events and questions out, answers in. Closed when the call ends."""
 
@@ -57,7 +64,10 @@ class Channel:
 
     def caller(self) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         async def call(event: Any) -> Any:
-            return await asyncio.wrap_future(self._ask(plain(event)))
+            asked = plain(event)
+            answer = await asyncio.wrap_future(self._ask(asked))
+            confirms = isinstance(asked, dict) and asked.get("type") == "confirmation"
+            return Unconfirmed(answer) if confirms and isinstance(answer, dict) and "error" in answer else answer
 
         return call
 

@@ -43,7 +43,7 @@ def missing(requirements: list[str]) -> list[str]:
         try:
             version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            if not _ships_with_python(requirement.name):
+            if requirement.specifier or not _importable(requirement.name):
                 lacking.append(text)
             continue
         if not requirement.specifier.contains(version, prereleases=True):
@@ -51,9 +51,10 @@ def missing(requirements: list[str]) -> list[str]:
     return lacking
 
 
-def _ships_with_python(name: str) -> bool:
-    """Authors list modules of the standard library now and then (`asyncio`); pip could only harm there."""
-    return name.replace("-", "_").lower() in sys.stdlib_module_names
+def _importable(name: str) -> bool:
+    """Authors name modules now and then (`asyncio`, `bs4`), and what the service itself offers (`open-webui`)."""
+    module = name.replace("-", "_").lower()
+    return module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None
 
 
 def may_install() -> bool:
