@@ -83,7 +83,7 @@ func TestOneFault(t *testing.T) {
 			want, edges := s.undisturbed(t, def)
 			tried := 0
 			for n := 1; n <= len(edges); n++ {
-				if s.name == "many calls" && strings.HasPrefix(edges[n-1], "tool ") && n%17 != 0 {
+				if s.name == "many calls" && strings.HasPrefix(edges[n-1], "tool ") && n%61 != 0 {
 					continue // 45 times the same
 				}
 				for m, what := range modes {
@@ -122,7 +122,7 @@ func TestLateInvocation(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			want, _ := s.undisturbed(t, def)
-			for _, late := range []time.Duration{900, 1001, 1100, 1300, 1700, 2500, 4000, 9000} {
+			for _, late := range []time.Duration{900, 1001, 1300, 2500, 9000} {
 				for n, invocations := 1, 1; n <= invocations; n++ {
 					inWorld(t, def, s.script, func(w *world) {
 						w.limits.Events = s.events
@@ -137,8 +137,8 @@ func TestLateInvocation(t *testing.T) {
 						if got := w.ended(); got != want {
 							t.Errorf("invocation %d begins %d ms late:%s", n, late, differs(got, want))
 						}
-						if invocations = w.invoked; invocations > 20 {
-							invocations = 20
+						if invocations = w.invoked; invocations > 12 {
+							invocations = 12
 						}
 					})
 				}
@@ -154,7 +154,7 @@ func TestManyFaults(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			want, edges := s.undisturbed(t, def)
 			answers, failures := 0, 0
-			for seed := range uint64(250) {
+			for seed := range uint64(150) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				faults := map[int]mode{}
 				for range 2 + random.IntN(5) {
@@ -171,7 +171,7 @@ func TestManyFaults(t *testing.T) {
 					t.Errorf("seed %d, faults %v: neither the answer nor an error: %+v", seed, faults, got)
 				}
 			}
-			if answers < 100 {
+			if answers < 80 {
 				t.Errorf("%d answers, %d errors: the faults do more harm than they should", answers, failures)
 			}
 			t.Logf("%d answers, %d errors", answers, failures)

@@ -111,6 +111,7 @@ func strict(messages []any) (round int, last, problem string) {
 }
 
 func (r reply) stream(ctx context.Context, w *io.PipeWriter, round int) {
+	defer w.CloseWithError(io.ErrUnexpectedEOF)                                         // unless it was closed before
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(context.Cause(ctx)) }) // the answer may be read by nobody
 	defer stop()
 	send := func(delta map[string]any) bool {

@@ -102,7 +102,9 @@ func TestStopWhoseAskerDies(t *testing.T) {
 						return err
 					})
 					if set && len(w.open()) > 0 {
+						w.mu.Lock()
 						w.stopped = true
+						w.mu.Unlock()
 					}
 				}
 			}
