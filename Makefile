@@ -16,7 +16,8 @@ VENV := $(PYTHON) infra/local/toolchain.py
 AWS_STACK ?= toolrounds
 
 # Files of the contract suite that hold.
-CONTRACT := test_auth.py test_discovery.py test_tools.py test_tools_specs.py test_valves.py test_results.py test_context.py test_chats.py test_path_a.py
+CONTRACT := test_auth.py test_discovery.py test_tools.py test_tools_specs.py test_valves.py test_results.py test_context.py test_chats.py \
+	test_path_a.py test_legacy.py test_raw.py
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PYTEST := -m pytest -q -p no:cacheprovider
