@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -203,6 +204,32 @@ func FuzzParse(f *testing.F) {
 			if !json.Valid(s.Parameters) {
 				t.Errorf("%s: %s", s.Name, s.Parameters)
 			}
+		}
+	})
+}
+
+// FuzzJSON holds the reader against the standard library's.
+func FuzzJSON(f *testing.F) {
+	for _, text := range []string{`{"a":[1,-0.5e+3,"\u00fc\ud83d\ude00\\",true,false,null,{}],"a":2}`, "[", `"\ud800"`, "01", "1.", "\"\xff\"", ` [ ] `, `{"a":1,}`, "tru", "-"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := parseJSON([]byte(text))
+		var want any
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		wantErr := d.Decode(&want)
+		if valid := json.Valid([]byte(text)); valid != (err == nil) {
+			t.Fatalf("%q: %v, valid %v", text, err, valid)
+		}
+		if err != nil || wantErr != nil {
+			return
+		}
+		var got any
+		d = json.NewDecoder(strings.NewReader(string(encode(v))))
+		d.UseNumber()
+		if err := d.Decode(&got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: read %v, want %v (%v)", text, got, want, err)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -81,63 +80,6 @@ func (o *object) clone() *object {
 const maxNesting = 1000
 
 var errNesting = fmt.Errorf("nested deeper than %d", maxNesting)
-
-// parseJSON reads exactly one JSON value.
-func parseJSON(raw []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	v, err := readJSON(d, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
-	}
-	return v, nil
-}
-
-func readJSON(d *json.Decoder, depth int) (any, error) {
-	if depth > maxNesting {
-		return nil, errNesting
-	}
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token {
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			v, err := readJSON(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err = d.Token()
-		return list, err
-	case json.Delim('{'):
-		o := newObject()
-		for d.More() {
-			key, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			name, ok := key.(string)
-			if !ok {
-				return nil, errors.New("a key that is no string")
-			}
-			v, err := readJSON(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			o.set(name, v)
-		}
-		_, err = d.Token()
-		return o, err
-	}
-	return token, nil
-}
 
 // parseYAML reads one YAML document, of which JSON is nearly a part.
 func parseYAML(raw []byte) (any, error) {
