@@ -103,27 +103,33 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 	}
 	var posts sync.WaitGroup
 	got := make([]bool, len(f.conns))
+	patience := batchTime
+	if show.Final || show.Late {
+		patience = finalTime
+	}
+	posting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for i, c := range f.conns {
-		var frames [][]byte
+		var frames []frame
 		switch c.Protocol {
 		case SocketIO:
 			events := show.Events
 			if f.begun && !f.served[c.ID] && !show.Late { // it came in the middle
 				events = append(outputs(wholeOf()), passing(show.Events)...)
 			}
-			frames = f.envelopes(events)
+			frames = envelopes(f.to, events)
 		case Plain:
 			if f.begun && !f.served[c.ID] { // it may have been there for a moment
-				frames = plainFrames(f.to.Chat, f.to.Message, f.gap)
+				frames = plainFrames(f.to, f.gap)
 			}
-			frames = append(frames, plainFrames(f.to.Chat, f.to.Message, numbered)...)
+			frames = append(frames, plainFrames(f.to, numbered)...)
 		case HTTP:
 			continue // it reads the log
 		}
 		posts.Add(1)
 		go func() {
 			defer posts.Done()
-			got[i] = f.post(ctx, c, frames)
+			got[i] = f.post(posting, c, frames)
 		}()
 	}
 	posts.Wait()
@@ -133,21 +139,24 @@ func (f *feed) Publish(ctx context.Context, show run.Show) {
 	f.begun, f.gap, f.recent = true, nil, append(f.recent, numbered...)
 }
 
-// post sends frames to one connection in order. False: it missed some.
-func (f *feed) post(ctx context.Context, c Connection, frames [][]byte) bool {
-	for _, frame := range frames {
-		err := f.service.send(ctx, c.ID, frame)
-		switch {
-		case errors.Is(err, ErrGone):
+// post sends frames to one connection in order. False: it missed some. After a piece of text was missed, the rest of the text is left
+// out, too, because the next batch tells it whole; everything else is tried.
+func (f *feed) post(ctx context.Context, c Connection, frames []frame) bool {
+	ok := true
+	for _, fr := range frames {
+		if fr.piece && !ok {
+			continue
+		}
+		err := f.service.send(ctx, c.ID, fr.raw)
+		if errors.Is(err, ErrGone) {
 			return false // it is forgotten by now
-		case err != nil:
-			if ctx.Err() == nil {
-				slog.Warn("push", "run", f.to.Run, "user", c.User, "error", err)
-			}
-			return false
+		}
+		if err != nil {
+			slog.Warn("push", "run", f.to.Run, "user", c.User, "error", err)
+			ok = false
 		}
 	}
-	return true
+	return ok
 }
 
 // send posts one frame and forgets a connection that is gone.
@@ -155,24 +164,13 @@ func (s *Service) send(ctx context.Context, connection string, frame []byte) err
 	if s.Post == nil {
 		return nil
 	}
-	posting, cancel := context.WithTimeout(ctx, postTime)
-	defer cancel()
-	err := s.Post.Post(posting, connection, frame)
+	err := s.Post.Post(ctx, connection, frame)
 	if errors.Is(err, ErrGone) {
 		if err := s.Remove(context.WithoutCancel(ctx), connection); err != nil {
 			slog.Warn("forget a connection that is gone", "error", err)
 		}
 	}
 	return err
-}
-
-// envelopes are the Socket.IO frames of events.
-func (f *feed) envelopes(events []event.Event) [][]byte {
-	frames := make([][]byte, 0, len(events))
-	for _, e := range events {
-		frames = append(frames, envelope(f.to.Chat, f.to.Message, e))
-	}
-	return frames
 }
 
 // outputs are the events that set the message's items: all that a Socket.IO client that came in the middle has to be told, because it

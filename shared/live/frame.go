@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"toolrounds/shared/event"
+	"toolrounds/shared/run"
 	"toolrounds/shared/socketio"
 	"toolrounds/shared/table"
 )
@@ -37,11 +38,26 @@ type plainEvent struct {
 	Call string `json:"call_id,omitempty"` // of a question: what the answer names
 }
 
-// plainFrames are the plain protocol's frames of numbered events, one for each.
-func plainFrames(chat, message string, events []Numbered) [][]byte {
-	frames := make([][]byte, 0, len(events))
-	for _, n := range events {
-		frames = append(frames, plainFrame(chat, message, n))
+// frame is one event on its way. A piece of text can be made good by telling the message's output.
+type frame struct {
+	raw   []byte
+	piece bool
+}
+
+// envelopes are the Socket.IO frames of events.
+func envelopes(to run.Place, events []event.Event) []frame {
+	frames := make([]frame, len(events))
+	for i, e := range events {
+		frames[i] = frame{envelope(to.Chat, to.Message, e), e.Kind() == event.Response}
+	}
+	return frames
+}
+
+// plainFrames are the plain protocol's frames of numbered events.
+func plainFrames(to run.Place, events []Numbered) []frame {
+	frames := make([]frame, len(events))
+	for i, n := range events {
+		frames[i] = frame{raw: plainFrame(to.Chat, to.Message, n)}
 	}
 	return frames
 }

@@ -56,8 +56,12 @@ const (
 	MaxFrame = 120 << 10
 )
 
-// postTime bounds one post: a connection that takes longer is served again with the next batch.
-const postTime = 3 * time.Second
+// How long a batch may take on its way to one connection, and the last words of a message: a step that has more to do does not wait
+// longer, and a connection that missed pieces of text is told all of it with the next batch.
+const (
+	batchTime = 10 * time.Second
+	finalTime = 25 * time.Second
+)
 
 // randomID is an acknowledgement id that no other question of the connection has.
 func randomID() int64 {

@@ -127,8 +127,8 @@ func (s *Sockets) catchUp(ctx context.Context, c Connection, place run.Place, se
 		slog.Warn("catch up", "run", place.Run, "user", c.User, "error", err)
 		return
 	}
-	for _, frame := range plainFrames(place.Chat, place.Message, missed) {
-		if s.send(ctx, c.ID, frame) != nil {
+	for _, frame := range plainFrames(place, missed) {
+		if s.send(ctx, c.ID, frame.raw) != nil {
 			return
 		}
 	}
