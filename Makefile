@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 SHARED_DIR ?= ../shared
+# Absolute: tests run in folders of their own.
+override SHARED_DIR := $(abspath $(SHARED_DIR))
 export SHARED_DIR
 
 # The stack that run, install-tool and stop act on.
@@ -90,8 +92,8 @@ test-python: $(TOOLBOX)/made ## tests of the tool container
 test-image: $(TOOLBOX)/made ## the tool container's image, and functions under sam local invoke (root, or a container engine)
 	$(PYTHON) tests/image/run.py
 
-test-field: ## cases from public bug reports
-	go test -count=1 ./tests/field/...
+test-field: $(TOOLBOX)/made ## cases from public bug reports
+	TOOLBOX_PYTHON=$(CURDIR)/$(TOOLBOX)/bin/python go test -count=1 ./tests/field/...
 
 test-contract: ## the contract of Open WebUI, against a stack of its own
 	$(SUITE) --fresh -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%) tests/stack

@@ -31,6 +31,9 @@ func TestCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(files) == 0 && os.Getenv("SHARED_DIR") != "" {
+		t.Fatalf("no field cases in %s, which SHARED_DIR names", field)
+	}
 	if len(files) == 0 {
 		t.Skipf("no field cases in %s: set SHARED_DIR", field)
 	}
