@@ -25,7 +25,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PYTEST := -m pytest -q -p no:cacheprovider
 
 # What `make test` runs, in this order; all of it, also when one part fails.
-TESTS := check test-go test-python test-field test-contract test-faults test-iam test-image
+TESTS := check test-go test-python test-field test-contract test-socket test-browser test-faults test-iam test-image
 
 .DEFAULT_GOAL := help
 .PHONY: help run up ask stop clean clean-all test check $(TESTS) bench test-image tool install-tool admin secret build lock
@@ -98,6 +98,20 @@ test-field: $(TOOLBOX)/made ## cases from public bug reports
 
 test-contract: ## the contract of Open WebUI, against a stack of its own
 	$(SUITE) --fresh -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%) tests/stack
+
+# A short limit, so that the suite can wait for it.
+test-socket: ## sockets: the contract of Open WebUI over Socket.IO, the plain protocol, server-sent events
+	WEBSOCKET_EVENT_CALLER_TIMEOUT=6 EVENT_CALL_TIMEOUT=6 ADMIN_EMAIL=admin@example.com ADMIN_PASSWORD=password123 \
+	  $(SUITE) --name socket -- sh -c 'python=$$($(VENV) checks)/python; \
+	  $$python $(PYTEST) -rfE --deselect test_stream.py::test_calls_of_one_round_run_one_after_another $(SHARED_DIR)/contract/socket && \
+	  $$python $(PYTEST) -rfE tests/socket'
+
+CHROMIUM ?= /usr/bin/chromium
+export CHROMIUM
+
+test-browser: ## the console in Chromium, and the stock Socket.IO client; needs node and CHROMIUM=
+	cd tests/browser && npm ci --no-audit --no-fund --silent
+	ADMIN_EMAIL=admin@example.com ADMIN_PASSWORD=password123 $(SUITE) --name browser -- npm --prefix tests/browser test --silent
 
 test-iam: ## the same with the roles of the functions enforced
 	$(SUITE) --iam -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%)

@@ -59,7 +59,7 @@ const (
 // How long a batch may take on its way to one connection, and the last words of a message: a step that has more to do does not wait
 // longer, and a connection that missed pieces of text is told all of it with the next batch.
 const (
-	batchTime = 10 * time.Second
+	batchTime = 20 * time.Second
 	finalTime = 25 * time.Second
 )
 

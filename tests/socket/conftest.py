@@ -63,7 +63,9 @@ class User:
         return response.json() if response.content else None
 
     def message(self, chat: str, message: str) -> dict[str, Any]:
-        return self.call("GET", "/api/v1/chats/" + chat)["chat"]["history"]["messages"][message]
+        return self.call("GET", "/api/v1/chats/" + chat)["chat"]["history"]["messages"][
+            message
+        ]
 
     def wait(self, chat: str, seconds: float = 30) -> None:
         until = time.time() + seconds
@@ -81,7 +83,11 @@ class Run:
         asked = str(uuid.uuid4())
         self.chat = more.pop("chat_id", None)
         if self.chat is None:
-            chat = {"title": "own protocols", "models": [MODEL], "history": {"messages": {}, "currentId": None}}
+            chat = {
+                "title": "own protocols",
+                "models": [MODEL],
+                "history": {"messages": {}, "currentId": None},
+            }
             self.chat = user.call("POST", "/api/v1/chats/new", {"chat": chat})["id"]
         body = {
             "model": MODEL,
@@ -92,7 +98,12 @@ class Run:
             "tool_ids": ["own_protocols"],
             "parent_id": None,
             "messages": [{"role": "user", "content": prompt}],
-            "user_message": {"id": asked, "role": "user", "content": prompt, "childrenIds": [self.message]},
+            "user_message": {
+                "id": asked,
+                "role": "user",
+                "content": prompt,
+                "childrenIds": [self.message],
+            },
             **more,
         }
         self.task = user.call("POST", "/api/chat/completions", body)["task_ids"][0]
@@ -108,7 +119,9 @@ class Plain:
 
     def __init__(self, token: str | None, query: str = "") -> None:
         url = urlparse(BASE_URL)
-        self.ws = websocket.create_connection(f"ws://{url.netloc}/ws/{query}", timeout=20)
+        self.ws = websocket.create_connection(
+            f"ws://{url.netloc}/ws/{query}", timeout=20
+        )
         self.got: list[dict[str, Any]] = []
         if token is not None:
             self.send(type="auth", token=token)
@@ -116,7 +129,9 @@ class Plain:
     def send(self, **message: Any) -> None:
         self.ws.send(json.dumps(message))
 
-    def until(self, check: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+    def until(
+        self, check: Callable[[dict[str, Any]], bool], seconds: float = 20
+    ) -> dict[str, Any]:
         """The first message that passes the check; all are kept."""
         end = time.time() + seconds
         while time.time() < end:
@@ -135,7 +150,9 @@ class Plain:
 
 def final(message: dict[str, Any]) -> bool:
     """Whether it is the last event of a message."""
-    return (message.get("data") or {}).get("type") == "chat:completion" and bool(message["data"]["data"].get("done"))
+    return (message.get("data") or {}).get("type") == "chat:completion" and bool(
+        message["data"]["data"].get("done")
+    )
 
 
 def inactive(message: dict[str, Any]) -> bool:
@@ -147,11 +164,21 @@ def inactive(message: dict[str, Any]) -> bool:
 def user() -> User:
     key = os.environ.get("ADMIN_KEY") or os.environ.get("API_KEY")
     if not key:
-        form = {"email": os.environ["ADMIN_EMAIL"], "password": os.environ["ADMIN_PASSWORD"]}
-        key = requests.post(BASE_URL + "/api/v1/auths/signin", json=form, timeout=30).json()["token"]
+        form = {
+            "email": os.environ["ADMIN_EMAIL"],
+            "password": os.environ["ADMIN_PASSWORD"],
+        }
+        key = requests.post(
+            BASE_URL + "/api/v1/auths/signin", json=form, timeout=30
+        ).json()["token"]
     made = User(key)
     form = {"id": "own_protocols", "name": "Own protocols", "content": TOOL, "meta": {}}
-    if made.http.get(BASE_URL + "/api/v1/tools/id/own_protocols", timeout=30).status_code == 200:
+    if (
+        made.http.get(
+            BASE_URL + "/api/v1/tools/id/own_protocols", timeout=30
+        ).status_code
+        == 200
+    ):
         made.call("POST", "/api/v1/tools/id/own_protocols/update", form)
     else:
         made.call("POST", "/api/v1/tools/create", form)

@@ -10,7 +10,12 @@ from conftest import BASE_URL, User
 def follow(user: User, chat: str, last: str = "") -> Iterator[tuple[str, str, Any]]:
     """The events of a chat as (id, name, data) until the stream ends."""
     headers = {"Last-Event-ID": last} if last else {}
-    with user.http.get(f"{BASE_URL}/api/v1/chats/{chat}/events", headers=headers, stream=True, timeout=60) as response:
+    with user.http.get(
+        f"{BASE_URL}/api/v1/chats/{chat}/events",
+        headers=headers,
+        stream=True,
+        timeout=60,
+    ) as response:
         assert response.status_code == 200, response.text
         assert response.headers["Content-Type"].startswith("text/event-stream")
         number, name, data = "", "message", ""
