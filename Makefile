@@ -25,7 +25,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PYTEST := -m pytest -q -p no:cacheprovider
 
 # What `make test` runs, in this order; all of it, also when one part fails.
-TESTS := check test-go test-python test-field test-contract test-faults test-iam test-image
+TESTS := check test-go test-python test-field test-contract test-socket test-browser test-faults test-iam test-image
 
 .DEFAULT_GOAL := help
 .PHONY: help run up ask stop clean clean-all test check $(TESTS) bench test-image tool install-tool admin secret build lock
