@@ -62,54 +62,60 @@ func (s *server) hold(w http.ResponseWriter, r *http.Request, a run.Accepted) er
 	line, cancel := context.WithTimeout(r.Context(), waitLimit)
 	defer cancel()
 	var reply *run.Reply
-	started := false
-	for i, id := range a.Runs {
-		for done := false; !done; {
-			patience := keepAlive
-			if !started {
-				patience = holdHeader
-			}
-			ctx, cancel := context.WithTimeout(line, patience)
-			got, closed, err := s.Chats.Runs.Wait(ctx, a.Chat, id)
-			cancel()
-			switch {
-			case err != nil && !started:
-				return err
-			case err != nil || r.Context().Err() != nil:
-				return nil // the record has the answer; the line is cut or broken
-			case closed, line.Err() != nil:
-				done = true
-				if i == 0 {
-					reply = got
-				}
-				continue
-			}
-			if !started {
-				started = true
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusOK)
-			}
-			if _, err := io.WriteString(w, " "); err != nil {
-				return nil
-			}
-			flush(w)
-		}
-	}
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reply, err = s.firstReply(line, a)
+	}()
+	begun := s.spaced(w, done)
 	switch {
-	case reply == nil && started:
-		_, _ = io.WriteString(w, "null")
-	case reply == nil:
+	case err != nil && !begun:
+		return err
+	case err != nil || r.Context().Err() != nil:
+		return nil // the record has the answer; the line is cut or broken
+	case reply == nil && !begun:
 		return s.answer(w, http.StatusOK, nil)
-	case started && !json.Valid(reply.Body):
+	case reply == nil, begun && !json.Valid(reply.Body):
 		_, _ = io.WriteString(w, "null")
-	case started:
-		_, _ = w.Write(reply.Body)
 	default:
-		w.Header().Set("Content-Type", reply.Type)
-		w.WriteHeader(reply.Status)
-		_, _ = w.Write(reply.Body)
+		relay(w, reply, begun)
 	}
 	return nil
+}
+
+// firstReply waits until all runs are closed, or the context ends, and returns the first run's reply; nil stands for null.
+func (s *server) firstReply(ctx context.Context, a run.Accepted) (first *run.Reply, err error) {
+	for i, id := range a.Runs {
+		reply, _, err := s.Chats.Runs.Wait(ctx, a.Chat, id)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			first = reply
+		}
+	}
+	return first, nil
+}
+
+// spaced is awhile for an answer that is one JSON value: white space in front of it keeps the line open.
+func (s *server) spaced(w http.ResponseWriter, done <-chan struct{}) (begun bool) {
+	return s.awhile(done, func() {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+	}, func() {
+		_, _ = io.WriteString(w, " ")
+		flush(w)
+	})
+}
+
+// relay sends a provider's answer as it was; of one that has begun only the body is left to send.
+func relay(w http.ResponseWriter, reply *run.Reply, begun bool) {
+	if !begun {
+		w.Header().Set("Content-Type", reply.Type)
+		w.WriteHeader(reply.Status)
+	}
+	_, _ = w.Write(reply.Body)
 }
 
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }

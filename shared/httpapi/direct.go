@@ -117,24 +117,14 @@ func (s *server) answerChosen(w http.ResponseWriter, r *http.Request, d *run.Dir
 			reply, err = d.Complete(r.Context())
 		}
 	}()
-	begun := s.awhile(done, func() {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusOK)
-	}, func() {
-		_, _ = io.WriteString(w, " ")
-		flush(w)
-	})
+	begun := s.spaced(w, done)
 	switch {
 	case err != nil && !begun:
 		return err
 	case err != nil:
 		_ = json.NewEncoder(w).Encode(problem(err))
-	case begun:
-		_, _ = w.Write(reply.Body)
 	default:
-		w.Header().Set("Content-Type", reply.Type)
-		w.WriteHeader(reply.Status)
-		_, _ = w.Write(reply.Body)
+		relay(w, reply, begun)
 	}
 	return nil
 }

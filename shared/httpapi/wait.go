@@ -92,13 +92,7 @@ func (s *server) waitWhole(ctx context.Context, w http.ResponseWriter, a run.Acc
 		defer close(done)
 		ended, got, err = s.Chats.Runs.Ended(ctx, a.Chat, a.Runs[0])
 	}()
-	begun := s.awhile(done, func() {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusOK)
-	}, func() {
-		_, _ = io.WriteString(w, " ")
-		flush(w)
-	})
+	begun := s.spaced(w, done)
 	status, body, err := s.outcome(ctx, ended, got, err)
 	if err != nil && !begun {
 		return err
