@@ -69,7 +69,8 @@ var shapes = []struct {
 	{"stream", "bool"}, {"tools", "list"}, {"wait", "bool"}, {"idempotency_key", "string"},
 }
 
-// Check refuses a body whose keys have the wrong types; null counts as absent. The fault is the 422 list.
+// Check refuses a body whose keys have the wrong types; null counts as absent. The fault is the 422 list, or Invalid
+// for a mode of approval that would not be kept.
 func Check(body map[string]any) error {
 	var wrong []fault.Field
 	for _, s := range shapes {
@@ -109,7 +110,19 @@ func Check(body map[string]any) error {
 	if wrong != nil {
 		return fault.Fields(wrong...)
 	}
-	return nil
+	return checkApproval(object(body, "params")["tool_approval_mode"])
+}
+
+// checkApproval refuses to run tools for somebody who wants to be asked first: nobody would ask. Absent, null, "" and "auto" mean that
+// nobody wants to be; what is not known might mean the contrary.
+func checkApproval(mode any) error {
+	switch mode {
+	case nil, "", "auto":
+		return nil
+	case "ask":
+		return fault.New(fault.Invalid, `params.tool_approval_mode "ask" is not supported: tools would run without your approval.`)
+	}
+	return fault.New(fault.Invalid, `params.tool_approval_mode is not known; leave it out to have tools run without approval.`)
 }
 
 // Waits tells whether a request wants the whole loop and its answer in the body ("wait": true).
