@@ -24,6 +24,7 @@ import (
 	"toolrounds/shared/config"
 	"toolrounds/shared/dynamo"
 	"toolrounds/shared/file"
+	"toolrounds/shared/folder"
 	"toolrounds/shared/gateway"
 	"toolrounds/shared/httpapi"
 	"toolrounds/shared/lambdahttp"
@@ -50,6 +51,7 @@ type App struct {
 	Tools    *tool.Tools
 	Runs     *run.Service
 	Files    *file.Store
+	Folders  *folder.Store
 	Servers  *server.Service
 	Table    *dynamo.Table
 	Live     *live.Service
@@ -86,10 +88,11 @@ func New(ctx context.Context) (*App, error) {
 		Table: t, Seal: secrets, Groups: accounts, Sessions: accounts, OpenAPI: openapi.New(outside.openapi),
 		MCP: mcp.New(mcp.Options{HTTP: outside.mcp, Call: cfg.ToolTime, Version: Version}), HTTP: outside.terminals,
 	}
+	folders := &folder.Store{Table: t, Now: time.Now, NewID: newID}
 	files := &file.Store{Table: t, Now: time.Now}
 	runs := &run.Service{
 		Table: t, Chats: &chat.Store{Table: t, Now: time.Now}, Accounts: accounts, Models: models, Tools: tools, Provider: asks,
-		Container: &toolbox.Runner{Client: container, Spills: bucket}, Files: files, Servers: servers,
+		Container: &toolbox.Runner{Client: container, Spills: bucket}, Files: files, Servers: servers, Folders: folders,
 		Machine: states.New(sfn.NewFromConfig(aws), cfg.StateMachineARN),
 		Limits: run.Limits{
 			Rounds: cfg.MaxToolRounds, ToolSeconds: int(cfg.ToolTime.Seconds()), ResultChars: cfg.ToolResultChars, Events: historyBudget,
@@ -102,7 +105,7 @@ func New(ctx context.Context) (*App, error) {
 	}
 	runs.Live, runs.Broker, runs.Questions = shows, shows, shows
 	return &App{
-		Config: cfg, Accounts: accounts, Models: models, Tools: tools, Runs: runs, Files: files, Servers: servers, Table: t, Live: shows,
+		Config: cfg, Accounts: accounts, Models: models, Tools: tools, Runs: runs, Files: files, Folders: folders, Servers: servers, Table: t, Live: shows,
 		greeter: gateway.NewSelf(aws, os.Getenv("AWS_LAMBDA_FUNCTION_NAME")),
 	}, nil
 }
@@ -123,7 +126,7 @@ func itemID(prefix string) string {
 // Handler is the HTTP surface.
 func (a *App) Handler() http.Handler {
 	return httpapi.New(httpapi.Deps{
-		Accounts: a.Accounts, Models: a.Models, Tools: a.Tools, Files: a.Files, Live: a.Live, Servers: a.Servers, Version: Version,
+		Accounts: a.Accounts, Models: a.Models, Tools: a.Tools, Files: a.Files, Folders: a.Folders, Live: a.Live, Servers: a.Servers, Version: Version,
 		Chats: httpapi.Chats{Store: a.Runs.Chats, Runs: a.Runs, Purge: a.Table, BaseURL: a.baseURL},
 	})
 }

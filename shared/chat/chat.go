@@ -32,9 +32,9 @@ type Chat struct {
 	Meta                 map[string]any // tags
 	Archived, Pinned     bool
 	Created, Updated     int64
-	Read                 int64 // when the owner last read it
-	UpdatedMillis        int64 // orders the owner's list
-	Folder               string
+	Read                 int64  // when the owner last read it
+	UpdatedMillis        int64  // orders the owner's list
+	Folder               string // the folder it is in, "" for none
 	Variables            map[string]any
 	Tasks, Summary, More any
 }
@@ -242,33 +242,46 @@ func number(v any) int {
 	return int(i)
 }
 
-// List returns a user's chats, newest first, without their structured parts. Page counts from 1; 0 returns all.
-func (s *Store) List(ctx context.Context, userID string, page int) ([]Chat, error) {
-	q := table.Query{PK: table.UserChats(userID), Index: true, Descending: true, Lazy: true}
-	if page > 0 {
-		q.Limit = page * PageSize
+// Page is a part of a list.
+type Page struct {
+	Number int // from 1; 0: the whole list
+	Size   int // chats on it; 0: PageSize
+}
+
+// List returns those of a user's chats that are to be kept, newest first, without their structured parts. It may miss what changed a
+// moment ago.
+func (s *Store) List(ctx context.Context, userID string, page Page, keep func(Chat) bool) ([]Chat, error) {
+	size := page.Size
+	if size == 0 {
+		size = PageSize
 	}
+	q := table.Query{PK: table.UserChats(userID), Index: true, Descending: true, Lazy: true}
 	var chats []Chat
-	skip := max(0, (page-1)*PageSize)
+	skip := max(0, (page.Number-1)*size)
 	for item, err := range s.Table.Query(ctx, q) {
 		if err != nil {
 			return nil, fmt.Errorf("list chats: %w", err)
-		}
-		if skip > 0 {
-			skip--
-			continue
 		}
 		delete(item.Attr, AttrDoc)
 		c, err := chatOf(item)
 		if err != nil {
 			return nil, err
 		}
-		chats = append(chats, c)
+		if !keep(c) {
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if chats = append(chats, c); page.Number > 0 && len(chats) == size {
+			break
+		}
 	}
 	return chats, nil
 }
 
-// PageSize is how many chats a page of the list holds.
+// PageSize is how many chats a page holds that says nothing else.
 const PageSize = 60
 
 // Put is the write that creates the chat record.

@@ -120,6 +120,11 @@ func (s *Store) Tag(ctx context.Context, id string, tags []string) error {
 	})
 }
 
+// Move puts a chat into a folder of its owner, or with "" into none. What is in a folder is not pinned.
+func (s *Store) Move(ctx context.Context, id, folder string) error {
+	return s.change(ctx, id, func(c *Chat) { c.Folder, c.Pinned = folder, false })
+}
+
 // change rewrites a chat's record as it is now; a write in between is seen and the change made again. A chat that is gone stays gone.
 func (s *Store) change(ctx context.Context, id string, edit func(*Chat)) error {
 	for range 10 {

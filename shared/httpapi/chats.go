@@ -11,6 +11,7 @@ import (
 	"toolrounds/shared/access"
 	"toolrounds/shared/chat"
 	"toolrounds/shared/fault"
+	"toolrounds/shared/folder"
 	"toolrounds/shared/run"
 	"toolrounds/shared/table"
 )
@@ -35,7 +36,7 @@ func (s *server) chatRoutes() []Route {
 		{"GET", "/api/v1/chats/{id}", User, s.readChat},
 		{"POST", "/api/v1/chats/{id}", User, s.updateChat},
 		{"DELETE", "/api/v1/chats/{id}", User, s.deleteChat},
-		{"GET", "/api/v1/chats/{id}/tags", User, s.chatTags},
+		{"GET", "/api/v1/chats/{id}/{part}", User, s.chatPart},
 		{"POST", "/api/v1/chats/{id}/messages/{message}", User, s.editMessage},
 
 		// Files that tools made.
@@ -53,20 +54,21 @@ func (s *server) chatRoutes() []Route {
 
 var errNoChat = fault.New(fault.Unauthorized, fault.TextNotFound)
 
-func (s *server) chatForm(r *http.Request) (map[string]any, error) {
+// chatForm reads the client's chat object, and the folder that the chat is to be in, "" for none.
+func (s *server) chatForm(r *http.Request) (doc map[string]any, folder string, err error) {
 	var raw map[string]any
 	if err := s.decode(r, &raw); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c, ok := raw["chat"]
 	if !ok {
-		return nil, fault.Fields(fault.MissingField(raw, "body", "chat"))
+		return nil, "", fault.Fields(fault.MissingField(raw, "body", "chat"))
 	}
-	doc, ok := c.(map[string]any)
-	if !ok {
-		return nil, fault.Fields(fault.Field{Type: "dict_type", Loc: []any{"body", "chat"}, Msg: "Input should be a valid dictionary", Input: c})
+	if doc, ok = c.(map[string]any); !ok {
+		return nil, "", fault.Fields(fault.Field{Type: "dict_type", Loc: []any{"body", "chat"}, Msg: "Input should be a valid dictionary", Input: c})
 	}
-	return doc, nil
+	folder, _ = raw["folder_id"].(string)
+	return doc, folder, nil
 }
 
 // split takes the messages and the current message out of a client's chat object. Messages is nil when the object has no history.
@@ -111,7 +113,7 @@ func wrongType(kind string, input any, path ...any) error {
 }
 
 func (s *server) newChat(w http.ResponseWriter, r *http.Request) error {
-	doc, err := s.chatForm(r)
+	doc, into, err := s.chatForm(r)
 	if err != nil {
 		return err
 	}
@@ -120,6 +122,11 @@ func (s *server) newChat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	u := s.caller(r).User
+	if into != "" {
+		if _, err := s.Folders.Get(r.Context(), u.ID, into); err != nil {
+			return err
+		}
+	}
 	for _, m := range messages {
 		if m["user_id"] == nil {
 			m["user_id"] = u.ID
@@ -134,7 +141,7 @@ func (s *server) newChat(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := s.Now()
 	c := chat.Chat{
-		ID: access.NewID(), UserID: u.ID, Title: title, Current: current, Doc: rest, Meta: map[string]any{}, Variables: map[string]any{},
+		ID: access.NewID(), UserID: u.ID, Title: title, Current: current, Doc: rest, Meta: map[string]any{}, Variables: map[string]any{}, Folder: into,
 		Created: now.Unix(), Updated: now.Unix(), UpdatedMillis: now.UnixMilli(), Read: now.Unix(),
 	}
 	if err := s.Chats.Store.Create(r.Context(), c, messages); err != nil {
@@ -191,34 +198,51 @@ func orObject(m map[string]any) map[string]any {
 }
 
 func (s *server) listChats(w http.ResponseWriter, r *http.Request) error {
+	page, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	if on, err := strconv.ParseBool(r.URL.Query().Get("include_folders")); err == nil && on {
+		return s.chatList(w, r, chat.Page{Number: page}, func(c chat.Chat) bool { return !c.Archived })
+	}
+	folders, err := s.Folders.List(r.Context(), s.caller(r).User.ID)
+	if err != nil {
+		return err
+	}
+	// A chat whose folder is gone is listed here: it would be out of reach.
+	return s.chatList(w, r, chat.Page{Number: page}, func(c chat.Chat) bool {
+		return !c.Archived && !slices.ContainsFunc(folders, func(f folder.Folder) bool { return f.ID == c.Folder })
+	})
+}
+
+// pageOf is the page that is asked for, counted from 1; 0 when none is.
+func pageOf(r *http.Request) (int, error) {
 	page := 0
 	if p := r.URL.Query().Get("page"); p != "" {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 100_000 {
-			return fault.Fields(fault.Field{Type: "int_parsing", Loc: []any{"query", "page"}, Msg: "Input should be a valid integer, unable to parse string as an integer", Input: p})
+			return 0, fault.Fields(fault.Field{Type: "int_parsing", Loc: []any{"query", "page"}, Msg: "Input should be a valid integer, unable to parse string as an integer", Input: p})
 		}
 		page = n
 	}
-	return s.chatList(w, r, page, func(c chat.Chat) bool { return !c.Archived })
+	return page, nil
 }
 
 func (s *server) pinnedChats(w http.ResponseWriter, r *http.Request) error {
-	return s.chatList(w, r, 0, func(c chat.Chat) bool { return c.Pinned })
+	return s.chatList(w, r, chat.Page{}, func(c chat.Chat) bool { return c.Pinned })
 }
 
-func (s *server) chatList(w http.ResponseWriter, r *http.Request, page int, keep func(chat.Chat) bool) error {
-	chats, err := s.Chats.Store.List(r.Context(), s.caller(r).User.ID, page)
+func (s *server) chatList(w http.ResponseWriter, r *http.Request, page chat.Page, keep func(chat.Chat) bool) error {
+	chats, err := s.Chats.Store.List(r.Context(), s.caller(r).User.ID, page, keep)
 	if err != nil {
 		return err
 	}
 	entries := []map[string]any{}
 	for _, c := range chats {
-		if keep(c) {
-			entries = append(entries, map[string]any{
-				"id": c.ID, "title": c.Title, "updated_at": c.Updated, "created_at": c.Created, "last_read_at": c.Read, "snippet": nil,
-				"active": false, "archived": c.Archived,
-			})
-		}
+		entries = append(entries, map[string]any{
+			"id": c.ID, "title": c.Title, "updated_at": c.Updated, "created_at": c.Created, "last_read_at": c.Read, "snippet": nil,
+			"active": false, "archived": c.Archived,
+		})
 	}
 	return s.answer(w, http.StatusOK, entries)
 }
@@ -264,7 +288,7 @@ func (s *server) chatTags(w http.ResponseWriter, r *http.Request) error {
 
 // updateChat merges the top-level keys of the client's chat object. Messages that a run is writing are left alone.
 func (s *server) updateChat(w http.ResponseWriter, r *http.Request) error {
-	doc, err := s.chatForm(r)
+	doc, _, err := s.chatForm(r)
 	if err != nil {
 		return err
 	}
@@ -311,10 +335,7 @@ func (s *server) deleteChat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Chats.Store.Delete(r.Context(), tree.Chat.ID, s.Chats.Purge); err != nil {
-		return err
-	}
-	if err := s.Chats.Runs.Forget(r.Context(), tree, s.Chats.Purge); err != nil {
+	if err := s.dropChat(r.Context(), tree.Chat.ID); err != nil {
 		return err
 	}
 	return s.answer(w, http.StatusOK, true)

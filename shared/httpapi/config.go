@@ -59,7 +59,7 @@ func (s *server) personal(r *http.Request, config, features map[string]any) erro
 		features[on] = true
 	}
 	for _, off := range []string{"enable_version_update_check", "enable_pyodide_file_persistence", "enable_public_active_users_count",
-		"enable_easter_eggs", "enable_direct_connections", "enable_direct_integrations", "enable_functions", "enable_folders", "enable_channels", "enable_encrypted_channels", "enable_apps", "enable_calendar",
+		"enable_easter_eggs", "enable_direct_connections", "enable_direct_integrations", "enable_functions", "enable_channels", "enable_encrypted_channels", "enable_apps", "enable_calendar",
 		"enable_automations", "enable_notes", "enable_context_compaction", "enable_tool_permissions", "enable_web_search",
 		"enable_web_search_confirmation", "enable_code_execution", "enable_code_interpreter", "enable_image_generation",
 		"enable_autocomplete_generation", "enable_community_sharing", "enable_message_rating", "enable_user_webhooks",
@@ -68,6 +68,7 @@ func (s *server) personal(r *http.Request, config, features map[string]any) erro
 		features[off] = false
 	}
 	features["enable_api_keys"] = settings.APIKeys()
+	features["enable_folders"] = settings.Admin["ENABLE_FOLDERS"]
 	features["folder_max_file_count"] = ""
 	for key, value := range map[string]any{
 		"default_models": nil, "default_pinned_models": nil, "default_prompt_suggestions": nil,

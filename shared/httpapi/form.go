@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 
 	"toolrounds/shared/access"
 	"toolrounds/shared/fault"
@@ -120,6 +122,15 @@ func (f form) flag(name string, otherwise bool) bool {
 		f.wrong("bool_type", "Input should be a valid boolean", v, name)
 	}
 	return otherwise
+}
+
+// only refuses fields of other names.
+func (f form) only(names ...string) {
+	for _, name := range slices.Sorted(maps.Keys(f.values)) {
+		if !slices.Contains(names, name) {
+			f.wrong("extra_forbidden", "Extra inputs are not permitted", f.values[name], name)
+		}
+	}
 }
 
 func (f form) list(name string, required bool) []any {

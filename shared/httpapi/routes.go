@@ -82,11 +82,11 @@ func (s *server) routes() []Route {
 		{"POST", "/api/v1/tools/id/{id}/valves/user/update", User, s.updateUserValves},
 	}
 	// What the web client asks for on its way in, and is content to find empty (spec/web-client-calls.md 2).
-	for _, path := range []string{"configs/banners", "notes", "notes/pinned", "folders", "folders/shared", "functions", "skills",
+	for _, path := range []string{"configs/banners", "notes", "notes/pinned", "folders/shared", "functions", "skills",
 		"prompts", "prompts/tags", "memories"} {
 		all = append(all, Route{"GET", "/api/v1/" + path, User, empty})
 	}
-	all = append(all, s.chatRoutes()...)
+	all = append(append(all, s.chatRoutes()...), s.folderRoutes()...)
 	if s.Servers != nil {
 		all = append(all, s.serverRoutes()...)
 	}

@@ -24,6 +24,7 @@ import (
 	"toolrounds/shared/access"
 	"toolrounds/shared/fault"
 	"toolrounds/shared/file"
+	"toolrounds/shared/folder"
 	"toolrounds/shared/live"
 	"toolrounds/shared/model"
 	remote "toolrounds/shared/server"
@@ -40,6 +41,7 @@ type Deps struct {
 	Tools    *tool.Tools
 	Chats    Chats
 	Files    *file.Store
+	Folders  *folder.Store
 	Live     *live.Service   // nil: no live routes
 	Servers  *remote.Service // connections to other servers; nil: none can be made
 

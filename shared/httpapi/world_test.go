@@ -20,6 +20,7 @@ import (
 	"toolrounds/shared/access"
 	"toolrounds/shared/chat"
 	"toolrounds/shared/file"
+	"toolrounds/shared/folder"
 	"toolrounds/shared/guard"
 	"toolrounds/shared/mcp"
 	"toolrounds/shared/memory"
@@ -128,7 +129,8 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	runs := &run.Service{Table: tab, Chats: &chat.Store{Table: tab, Now: time.Now}, Accounts: accounts, Models: deps.Models, Tools: deps.Tools,
 		Provider: idle{}, Container: idle{}, Files: files, Machine: idle{}, Limits: run.Limits{Rounds: 3, ToolSeconds: 1}, Now: time.Now,
 		NewID: access.NewID, ItemID: func(prefix string) string { return prefix + "_" + access.NewID() }}
-	deps.Files = files
+	deps.Files, deps.Folders = files, &folder.Store{Table: tab, Now: time.Now, NewID: access.NewID}
+	runs.Folders = deps.Folders
 	outside := guard.New(netip.MustParsePrefix("127.0.0.0/8")).Client(guard.Limits{Time: 10 * time.Second, Redirects: -1})
 	deps.Servers = &remote.Service{Table: tab, Seal: secrets{}, Groups: accounts, Sessions: accounts, OpenAPI: openapi.New(outside),
 		MCP: mcp.New(mcp.Options{HTTP: outside}), HTTP: outside}

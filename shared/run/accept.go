@@ -130,6 +130,10 @@ func (a *acceptance) place(ctx context.Context) error {
 	a.saved = !Temporary(a.chat)
 	if a.chat == "" {
 		a.create = a.newChat()
+		var err error
+		if a.create.Folder, err = a.inFolder(ctx); err != nil {
+			return err
+		}
 		a.chat = a.create.ID
 	} else if a.saved {
 		c, ok, err := a.Chats.Head(ctx, a.chat)

@@ -104,6 +104,11 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	folder, err := s.folder(ctx, u, req)
+	if err != nil {
+		return nil, err
+	}
+	req = req.withTools(folder.Tools())
 	params := object(req.Body, "params")
 	w := &Work{Request: req, Upstream: m.Upstream, Body: parameters(m.Params, params), Stream: req.Chat != "", Model: m.Listed, Table: map[string]Entry{}}
 	if v, ok := req.Body["stream"].(bool); ok {
@@ -127,7 +132,7 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 		return nil, err
 	}
 	replace := func(p string) string { return fill(p, u, object(req.Body, "variables"), s.Now()) }
-	w.Messages = withSystem(w.Messages, text(m.Params, "system"), replace)
+	w.Messages = withSystem(w.Messages, replace, text(m.Params, "system"), folder.Prompt())
 	if err := s.offer(ctx, u, req, w); err != nil {
 		return nil, err
 	}

@@ -93,11 +93,13 @@ func fill(prompt string, u access.User, variables map[string]any, now time.Time)
 	return strings.NewReplacer(pairs...).Replace(prompt)
 }
 
-// withSystem puts one system message in front: the model's prompt, then the client's (spec/http.md D3.3).
-func withSystem(messages []any, modelPrompt string, replace func(string) string) []any {
+// withSystem puts one system message in front: the given prompts, then the client's (spec/http.md D3.3).
+func withSystem(messages []any, replace func(string) string, prompts ...string) []any {
 	var parts []string
-	if modelPrompt != "" {
-		parts = append(parts, replace(modelPrompt))
+	for _, p := range prompts {
+		if p != "" {
+			parts = append(parts, replace(p))
+		}
 	}
 	var rest []any
 	for _, m := range messages {

@@ -139,14 +139,14 @@ func usesTools(messages []any) bool {
 func (w *Work) settle() {
 	if w.Request.Chat == "" || !usesTools(w.Messages) { // without a chat the provider gets what the caller sent
 		if w.Mode == Prompted {
-			w.Messages = withSystem(w.Messages, prompting(w.specs()), func(s string) string { return s })
+			w.Messages = withSystem(w.Messages, func(s string) string { return s }, prompting(w.specs()))
 		}
 		return
 	}
 	w.Messages = repaired(w.Messages)
 	switch {
 	case w.Mode == Prompted:
-		w.Messages = withSystem(inText(w.Messages), prompting(w.specs()), func(s string) string { return s })
+		w.Messages = withSystem(inText(w.Messages), func(s string) string { return s }, prompting(w.specs()))
 	case w.Mode == Legacy, w.Tools == nil, string(w.Tools) == "null", string(w.Tools) == "[]":
 		w.Messages = inProse(w.Messages)
 	}

@@ -187,7 +187,7 @@ func withPrompts(messages []any, prompts []string) []any {
 		return messages
 	}
 	more := map[string]any{"role": "system", "content": strings.Join(prompts, "\n")}
-	return withSystem(append(slices.Clone(messages), any(more)), "", func(p string) string { return p })
+	return withSystem(append(slices.Clone(messages), any(more)), func(p string) string { return p })
 }
 
 // problemEvents are the statuses that tell of servers that are not there. Their time is that of the request and their place before all

@@ -9,6 +9,7 @@ import (
 	"toolrounds/shared/access"
 	"toolrounds/shared/chat"
 	"toolrounds/shared/event"
+	"toolrounds/shared/folder"
 	"toolrounds/shared/model"
 	"toolrounds/shared/openai"
 	"toolrounds/shared/table"
@@ -35,6 +36,12 @@ type Models interface {
 type Toolkits interface {
 	Readable(ctx context.Context, u access.User, ids []string) ([]tool.Toolkit, error)
 	Load(ctx context.Context, u access.User, id string) (tool.Loaded, error)
+}
+
+// Folders knows the folders that users put their chats in.
+type Folders interface {
+	// Find reads one of the user's own folders; found is false when the user has none of that id.
+	Find(ctx context.Context, user, id string) (f folder.Folder, found bool, err error)
 }
 
 // Accounts knows the users.
@@ -146,6 +153,7 @@ type Service struct {
 	Provider  Provider
 	Container Container
 	Files     Files
+	Folders   Folders // nil: chats are in no folders
 	Servers   Servers // nil: there are no tools but those of toolkits
 	Machine   Machine
 	Live      Live      // nil: nobody is shown anything

@@ -13,6 +13,7 @@ import (
 //	user's API key    U#<user>         KEY                    the encrypted copy that can be read back
 //	API key           K#<sha256>       KEY                    found by hash
 //	membership        U#<user>         G#<group>
+//	folder            U#<user>         F#<folder>
 //	group             G#<group>        META                   GROUPS / name
 //	member of group   G#<group>        U#<user>
 //	setting           CONFIG           <name>
@@ -76,6 +77,14 @@ func Membership(user, group string) Key {
 
 // MembershipPrefix is the sort-key prefix of a user's memberships.
 const MembershipPrefix = "G#"
+
+// Folder is a folder of a user's chats; it lies with the user.
+func Folder(user, id string) Key {
+	return Key{"U#" + escape.Replace(user), FolderPrefix + escape.Replace(id)}
+}
+
+// FolderPrefix is the sort-key prefix of a user's folders.
+const FolderPrefix = "F#"
 
 // Group is the group record.
 func Group(id string) Key { return Key{"G#" + escape.Replace(id), skMeta} }
