@@ -28,7 +28,7 @@ PYTEST := -m pytest -q -p no:cacheprovider
 TESTS := check test-go test-python test-field test-contract test-socket test-browser test-faults test-iam test-image
 
 .DEFAULT_GOAL := help
-.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench test-image tool install-tool admin secret build lock
+.PHONY: help run up ask stop clean clean-all test check $(TESTS) bench test-image tool install-tool admin secret edge build lock
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -73,6 +73,7 @@ check: ## format, vet, lint, and the template
 	$$($(VENV) checks)/ruff check infra tests functions/toolbox
 	$$($(VENV) checks)/ruff format --check infra
 	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $$($(VENV) sam)/sam validate --lint
+	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 $$($(VENV) sam)/sam validate --lint -t infra/edge.yaml
 	AWS_DEFAULT_REGION=us-east-1 $$($(VENV) sam)/python infra/cycles.py
 
 test-go: ## unit tests with the race detector
@@ -146,6 +147,10 @@ admin: ## on AWS: create the first administrator EMAIL=
 
 secret: ## on AWS: store the model provider's API key
 	@$$($(VENV) sam)/python infra/manage.py --stack $(AWS_STACK) secret
+
+edge: ## on AWS: one address for HTTP and websockets in front of it all (EDGE='DomainName=… CertificateArn=…')
+	@sam=$$($(VENV) sam); told=$$($$sam/python infra/manage.py --stack $(AWS_STACK) edge) && \
+	  $$sam/sam deploy -t infra/edge.yaml --stack-name $(AWS_STACK)-edge --resolve-s3 --parameter-overrides $$told $(EDGE)
 
 lock: ## write the lock files of infra/local anew
 	@for name in ministack sam checks; do \

@@ -3,6 +3,7 @@
 
     manage.py admin EMAIL [--name NAME]     creates the first administrator and prints an API key
     manage.py secret                        stores the model provider's API key
+    manage.py edge                          prints what infra/edge.yaml has to know of the stack
     manage.py tool FILE                     installs a toolkit through the API of BASE_URL with API_KEY
 
 Passwords and keys are asked for, or read from standard input where that is no terminal; they are never arguments.
@@ -54,6 +55,12 @@ def secret(options: argparse.Namespace) -> None:
     print(f"stored as {name}; functions that run already take it up within minutes")
 
 
+def edge(options: argparse.Namespace) -> None:
+    names = ("RestApiId", "RestApiStage", "WebSocketApiId", "WebSocketApiStage")
+    told = outputs(options.stack)
+    print(*[f"{name}={told[name]}" for name in names])
+
+
 def tool(options: argparse.Namespace) -> None:
     base, key = os.environ.get("BASE_URL", "").rstrip("/"), os.environ.get("API_KEY", "")
     if not base or not key:
@@ -94,6 +101,8 @@ def main() -> None:
     command.set_defaults(do=admin)
     command = commands.add_parser("secret")
     command.set_defaults(do=secret)
+    command = commands.add_parser("edge")
+    command.set_defaults(do=edge)
     command = commands.add_parser("tool")
     command.add_argument("file", type=Path)
     command.set_defaults(do=tool)
