@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"toolrounds/shared/event"
@@ -22,6 +23,9 @@ const (
 // Working tells whether a call's run goes on; run.ErrOver when it does not.
 type Working func(ctx context.Context, t run.Ticket) (run.Run, error)
 
+// asks tells whether a question is one of the ticket's call: what a user answers one tool is nothing to another of the same run.
+func asks(t run.Ticket, id string) bool { return strings.HasPrefix(id, fmt.Sprintf("%d.%d.", t.Round, t.Index)) }
+
 // Await waits up to that long for a question to be settled and returns it as it is then. It sees to the question meanwhile: it ends it
 // when its time is over or its tab has closed, or asks another tab. run.ErrOver: the run was stopped, has ended or is gone.
 func (s *Service) Await(ctx context.Context, t run.Ticket, id string, wait time.Duration, working Working) (Question, error) {
@@ -31,7 +35,7 @@ func (s *Service) Await(ctx context.Context, t run.Ticket, id string, wait time.
 		if err != nil {
 			return Question{}, err
 		}
-		if !ok || q.User != t.User {
+		if !ok || q.User != t.User || !asks(t, id) {
 			return Question{}, fault.New(fault.NotFound, fault.TextNotFound)
 		}
 		if q.State != Pending {

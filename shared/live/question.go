@@ -61,6 +61,9 @@ const (
 	attrLost       = "lost"
 )
 
+// maxQuestions is how many questions one call may ask: each leaves a record.
+const maxQuestions = 10_000
+
 // questionTTL is how long a question's record is kept.
 const questionTTL = 2 * time.Hour
 
@@ -92,8 +95,11 @@ func keyOf(run, id string) (table.Key, bool) {
 func (s *Service) Ask(ctx context.Context, t run.Ticket, n int, e event.Event, limit time.Duration) (string, error) {
 	id := fmt.Sprintf("%d.%d.%d", t.Round, t.Index, n)
 	key, ok := keyOf(t.Run, id)
-	if !ok || n > 1_000_000 {
+	if !ok {
 		return "", fault.New(fault.Invalid, "The number of a question is not valid.")
+	}
+	if n >= maxQuestions {
+		return "", fault.New(fault.Invalid, fmt.Sprintf("A call may ask %d questions at most.", maxQuestions))
 	}
 	q := Question{
 		ID: id, Run: t.Run, Chat: t.Chat, Message: t.Message, User: t.User, Event: e, Wait: t.Wait,
