@@ -24,7 +24,9 @@ const (
 type Working func(ctx context.Context, t run.Ticket) (run.Run, error)
 
 // asks tells whether a question is one of the ticket's call: what a user answers one tool is nothing to another of the same run.
-func asks(t run.Ticket, id string) bool { return strings.HasPrefix(id, fmt.Sprintf("%d.%d.", t.Round, t.Index)) }
+func asks(t run.Ticket, id string) bool {
+	return strings.HasPrefix(id, fmt.Sprintf("%d.%d.", t.Round, t.Index))
+}
 
 // Await waits up to that long for a question to be settled and returns it as it is then. It sees to the question meanwhile: it ends it
 // when its time is over or its tab has closed, or asks another tab. run.ErrOver: the run was stopped, has ended or is gone.
