@@ -24,6 +24,18 @@ type Table struct {
 	writes int
 }
 
+// Snapshot remembers what is stored; restore brings it back, as often as it is called.
+func (t *Table) Snapshot() (restore func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := maps.Clone(t.items) // items are never changed in place
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.items = maps.Clone(kept)
+	}
+}
+
 // Get implements table.Table.
 func (t *Table) Get(ctx context.Context, keys ...table.Key) (map[table.Key]table.Item, error) {
 	if err := ctx.Err(); err != nil {
