@@ -75,6 +75,13 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 		return s.next(step, rec, rec.rounds[step.Round])
 	}
 	a := &answer{Service: s, step: step, run: r, rec: rec, clock: newClock()}
+	barred, err := a.barred(ctx)
+	if err != nil {
+		return Asked{}, err
+	}
+	if barred != nil {
+		return s.recorded(ctx, step, r, rec, a.assemble(&openai.Round{Err: barred}, nil))
+	}
 	shown := func(*round) {}
 	if !a.chooses() {
 		if err := a.cite(ctx); err != nil {
@@ -93,11 +100,18 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 		return Asked{}, context.Cause(ctx)
 	}
 	made.Over = !made.Choice && overLimit(step, made, s.Limits)
-	err = s.commit(ctx, step, r, made)
-	if err == nil {
-		shown(&made)
-	} else {
-		shown(nil)
+	return s.recorded(ctx, step, r, rec, made, shown)
+}
+
+// recorded commits what became of a round, tells those who saw it grow, and says what follows.
+func (s *Service) recorded(ctx context.Context, step Step, r Run, rec *record, made round, shown ...func(*round)) (Asked, error) {
+	err := s.commit(ctx, step, r, made)
+	for _, tell := range shown {
+		if err == nil {
+			tell(&made)
+		} else {
+			tell(nil)
+		}
 	}
 	if errors.Is(err, table.ErrCondition) {
 		return s.afterRace(ctx, step)
@@ -106,6 +120,33 @@ func (s *Service) CallModel(ctx context.Context, step Step) (Asked, error) {
 		return Asked{}, err
 	}
 	return s.next(step, rec, made)
+}
+
+// barred tells why the user may not ask the model any more: rights that are taken away end in the next round. What was accepted a
+// moment ago was checked then.
+func (a *answer) barred(ctx context.Context) (*fault.Error, error) {
+	if a.step.Round == 0 {
+		return nil, nil
+	}
+	req := a.rec.work.Request
+	u, err := a.Accounts.User(ctx, req.User)
+	if err == nil && !u.Active() {
+		err = fault.New(fault.Forbidden, fault.TextProhibited)
+	}
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return fault.New(fault.Forbidden, "The account may not be used any more."), nil
+	}
+	if err == nil {
+		_, err = a.Models.Resolve(ctx, u, req.Model)
+	}
+	if errors.As(err, &f) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("check rights: %w", err)
+	}
+	return nil, nil
 }
 
 func overLimit(step Step, made round, l Limits) bool {
@@ -344,8 +385,12 @@ func failure(err error) (any, *Reply) {
 		}
 		return v, nil
 	}
-	code, detail := fault.Status(fault.New(fault.Invalid, err.Error()))
-	return err.Error(), &Reply{Status: code, Type: "application/json", Body: table.MustJSON(map[string]any{"detail": detail})}
+	var known *fault.Error
+	if !errors.As(err, &known) {
+		known = fault.New(fault.Invalid, err.Error())
+	}
+	code, detail := fault.Status(known)
+	return detail, &Reply{Status: code, Type: "application/json", Body: table.MustJSON(map[string]any{"detail": detail})}
 }
 
 // sink takes what the model streams.
