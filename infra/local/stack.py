@@ -208,6 +208,7 @@ class Stack:
             "EventCallSeconds": os.environ.get("WEBSOCKET_EVENT_CALLER_TIMEOUT", "300"),
             "MaxToolRounds": os.environ.get("MAX_TOOL_ROUNDS", "256"),
             "PublicBaseUrl": f"http://127.0.0.1:{self.port}",
+            "ModelTools": os.environ.get("MODEL_TOOLS", "false"),
             "OutboundAllow": os.environ.get("OUTBOUND_ALLOW", "127.0.0.0/8,::1/128"),
             "EmulatorUrl": self.emulator.endpoint,
         }

@@ -97,7 +97,7 @@ func New(ctx context.Context) (*App, error) {
 		Limits: run.Limits{
 			Rounds: cfg.MaxToolRounds, ToolSeconds: int(cfg.ToolTime.Seconds()), ResultChars: cfg.ToolResultChars, Events: historyBudget,
 		},
-		Now: time.Now, NewID: newID, ItemID: itemID,
+		ModelTools: cfg.ModelTools, Now: time.Now, NewID: newID, ItemID: itemID,
 	}
 	shows := &live.Service{Table: t, Accounts: accounts, Keys: secrets, Patience: cfg.AnswerTime, Now: time.Now}
 	if cfg.WebSocketEndpoint != "" {

@@ -39,6 +39,7 @@ type Config struct {
 	UserAPIKeys   bool   // USER_API_KEYS: users other than administrators have keys too; false
 	FirstSignup   bool   // FIRST_SIGNUP: whoever signs up first is the administrator; false
 
+	ModelTools    bool   // MODEL_TOOLS: a model's meta.toolIds are added to every request; false
 	OutboundAllow string // OUTBOUND_ALLOW: networks, besides the public internet, that addresses given by users may lie in
 
 	LogLevel slog.Level // LOG_LEVEL: debug, info, warn or error; info
@@ -67,6 +68,7 @@ func Load(getenv func(string) string, required ...string) (Config, error) {
 		APIKeys:           r.flag("ENABLE_API_KEYS", true),
 		UserAPIKeys:       r.flag("USER_API_KEYS", false),
 		FirstSignup:       r.flag("FIRST_SIGNUP", false),
+		ModelTools:        r.flag("MODEL_TOOLS", false),
 		OutboundAllow:     r.networks("OUTBOUND_ALLOW"),
 		LogLevel:          r.level("LOG_LEVEL"),
 	}

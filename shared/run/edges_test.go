@@ -151,7 +151,8 @@ func (models) Resolve(_ context.Context, _ access.User, id string) (model.Resolv
 	if id != "model" {
 		return model.Resolved{}, fault.New(fault.Invalid, "Model not found")
 	}
-	return model.Resolved{ID: id, Upstream: "upstream-model", Listed: map[string]any{"id": id}, Params: map[string]any{}, Meta: map[string]any{}}, nil
+	return model.Resolved{ID: id, Upstream: "upstream-model", Listed: map[string]any{"id": id}, Params: map[string]any{},
+		Meta: map[string]any{"toolIds": []any{"kit"}}}, nil
 }
 
 type toolkits struct{}

@@ -109,6 +109,9 @@ func (s *Service) prepare(ctx context.Context, req Request) (*Work, error) {
 		return nil, err
 	}
 	req = req.withTools(folder.Tools())
+	if s.ModelTools {
+		req = req.withTools(strs(list(m.Meta, "toolIds")))
+	}
 	params := object(req.Body, "params")
 	w := &Work{Request: req, Upstream: m.Upstream, Body: parameters(m.Params, params), Stream: req.Chat != "", Model: m.Listed, Table: map[string]Entry{}}
 	if v, ok := req.Body["stream"].(bool); ok {

@@ -160,9 +160,11 @@ type Service struct {
 	Broker    Broker    // nil: tools' events come with their results, and their questions find nobody
 	Questions Questions // of the Broker's calls
 	Limits    Limits
-	Now       func() time.Time
-	NewID     func() string // a fresh, sortable id
-	ItemID    func(prefix string) string
+	// ModelTools adds the tools that a model names in meta.toolIds to every request to it.
+	ModelTools bool
+	Now        func() time.Time
+	NewID      func() string // a fresh, sortable id
+	ItemID     func(prefix string) string
 }
 
 // workTTL is how long a run's working items are kept.

@@ -51,6 +51,7 @@ type world struct {
 	invoked    int                             // invocations so far
 	servers    run.Servers                     // of other tools; nil: none
 	late       func(n int) time.Duration       // how late the n-th one begins, unheard; 0: in time
+	modelTools bool                            // a model's own tools are added
 }
 
 // mode is what happens at an edge.
@@ -182,7 +183,7 @@ func (p *process) service() *run.Service {
 		Provider: openai.New(openai.Config{
 			BaseURL: "http://model/v1", FirstByte: 5 * time.Minute, Idle: 5 * time.Minute, HTTP: &http.Client{Transport: &provider{p}},
 		}),
-		Container: &container{p}, Files: files{}, Servers: p.servers, Machine: &machine{p}, Limits: p.limits,
+		Container: &container{p}, Files: files{}, Servers: p.servers, Machine: &machine{p}, Limits: p.limits, ModelTools: p.modelTools,
 		Now:    time.Now,
 		NewID:  func() string { return p.id("run") },
 		ItemID: p.id,
