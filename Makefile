@@ -21,11 +21,14 @@ AWS_STACK ?= toolrounds
 CONTRACT := test_auth.py test_discovery.py test_tools.py test_tools_specs.py test_valves.py test_results.py test_context.py test_chats.py \
 	test_path_a.py test_legacy.py test_raw.py
 
+# Those that need servers of other makers.
+SERVERS := test_servers.py test_terminals.py
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PYTEST := -m pytest -q -p no:cacheprovider
 
 # What `make test` runs, in this order; all of it, also when one part fails.
-TESTS := check test-go test-python test-field test-contract test-socket test-browser test-faults test-iam test-image
+TESTS := check test-go test-python test-field test-contract test-socket test-browser test-servers test-faults test-iam test-image
 
 .DEFAULT_GOAL := help
 .PHONY: help run up ask stop clean clean-all test check $(TESTS) bench test-image tool install-tool admin secret edge build lock
@@ -114,6 +117,13 @@ test-browser: ## the console in Chromium, and the stock Socket.IO client; needs 
 	cd tests/browser && npm ci --no-audit --no-fund --silent
 	ADMIN_EMAIL=admin@example.com ADMIN_PASSWORD=password123 $(SUITE) --name browser -- npm --prefix tests/browser test --silent
 
+# Skipped is failed here (strict.py): the contract's fixtures skip what does not start. A short limit, so that silent servers can be waited for.
+test-servers: ## tools of other servers: the contract's FastAPI, MCP and open-terminal servers, real peers, hostile ones
+	servers=$$($(VENV) servers) && CONTRACT_PYTHON=$$servers/python OPEN_TERMINAL=$$servers/open-terminal PYTHONPATH=tests/servers TOOL_SECONDS=12 \
+	  $(SUITE) --name servers -- sh -c 'python=$$($(VENV) checks)/python; \
+	  $$python $(PYTEST) -rfEs -p strict $(SERVERS:%=$(SHARED_DIR)/contract/%) && \
+	  $$python $(PYTEST) -rfEs -p strict tests/servers'
+
 test-iam: ## the same with the roles of the functions enforced
 	$(SUITE) --iam -- $$($(VENV) checks)/python $(PYTEST) -rfE $(CONTRACT:%=$(SHARED_DIR)/contract/%)
 
@@ -153,7 +163,7 @@ edge: ## on AWS: one address for HTTP and websockets in front of it all (EDGE='D
 	  $$sam/sam deploy -t infra/edge.yaml --stack-name $(AWS_STACK)-edge --resolve-s3 --parameter-overrides $$told $(EDGE)
 
 lock: ## write the lock files of infra/local anew
-	@for name in ministack sam checks; do \
+	@for name in ministack sam checks servers; do \
 	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
 	    -q infra/local/$$name.in -o infra/local/$$name.txt || exit 1; \
 	done

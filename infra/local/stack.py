@@ -9,8 +9,8 @@
     stack.py pids     pids of the processes that serve --function, for tests that kill them
 
 Everything of a stack lies in .local/<name>. MODEL_API_BASE_URL and MODEL_API_KEY name an OpenAI-compatible provider; without
-them a small demonstration model of the project's own answers. TASK_MODEL, MAX_TOOL_ROUNDS and WEBSOCKET_EVENT_CALLER_TIMEOUT
-are passed to the template.
+them a small demonstration model of the project's own answers. TASK_MODEL, MAX_TOOL_ROUNDS, TOOL_SECONDS and
+WEBSOCKET_EVENT_CALLER_TIMEOUT are passed to the template.
 ADMIN_EMAIL, ADMIN_PASSWORD and ADMIN_NAME describe the first administrator. Only Python's standard library is needed.
 """
 
@@ -207,6 +207,7 @@ class Stack:
             "TaskModel": os.environ.get("TASK_MODEL", ""),
             "EventCallSeconds": os.environ.get("WEBSOCKET_EVENT_CALLER_TIMEOUT", "300"),
             "MaxToolRounds": os.environ.get("MAX_TOOL_ROUNDS", "256"),
+            "ToolSeconds": os.environ.get("TOOL_SECONDS", "600"),
             "PublicBaseUrl": f"http://127.0.0.1:{self.port}",
             "ModelTools": os.environ.get("MODEL_TOOLS", "false"),
             "OutboundAllow": os.environ.get("OUTBOUND_ALLOW", "127.0.0.0/8,::1/128"),

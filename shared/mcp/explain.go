@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"toolrounds/shared/guard"
 )
 
 // explain makes an error of this package of what an operation ended with. err is the SDK's error, with what the gate remembers in its
@@ -32,7 +34,7 @@ func (c *Client) explain(ctx context.Context, s Server, err error, doing string,
 		return is(Unreachable, "the sign-in cannot be renewed at the moment")
 	case errors.As(err, &status):
 		return c.refused(s, status, err)
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, errTooLarge), errors.Is(err, guard.ErrTooLarge): // which of the two was quicker
 		return is(TooLarge, fmt.Sprintf("its answer is larger than %d bytes", c.opts.MaxBytes))
 	case errors.Is(err, errElsewhere):
 		return is(Protocol, "it sends its clients to another address")
